@@ -2,14 +2,17 @@
 
 use crate::Usage;
 use crate::cli::args::{as_given, size, warn_of_readers};
-use crate::cli::signals;
+use crate::cli::{report, signals};
 use crate::papers;
 use crate::query::serving::ServingArgs;
 use crate::query::{Args as QueryArgs, QueryJob, totals};
 use anyhow::Context;
+use clap::builder::ArgPredicate;
 use millrace::inside::cluster::Hosts;
 use millrace::inside::query::AnswerForm;
-use millrace::inside::serve::{LiveSnapshot, RunningServer, ServeOptions, Server, Token};
+use millrace::inside::serve::{
+    GroupAddress, LiveSnapshot, RunningServer, ServeOptions, Server, Token,
+};
 use millrace::{Asker, Sink, Snapshot};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,9 +20,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(clap::Args, Clone, Debug)]
+#[command(mut_args(unless_a_front))]
 pub(crate) struct Args {
     #[command(flatten)]
     serving: ServingArgs,
+    /// Be a front, without an index: send each query to one of these servers, each over a copy of
+    /// the same index. Takes --listen, --read-token, --allow-host, --allow-origin, --max-body,
+    /// --max-connections and --timeout. See docs/serve.md.
+    #[arg(long, value_name = "URL,...", value_delimiter = ',', value_parser = group)]
+    groups: Vec<GroupAddress>,
     /// Address and port. With another address than one of this machine alone, --read-token is
     /// needed. Port 0 takes one that is free.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
@@ -59,6 +68,25 @@ pub(crate) struct Args {
     allow_shrink: bool,
 }
 
+/// Options of a server with an index do not go with `--groups`.
+fn unless_a_front(arg: clap::Arg) -> clap::Arg {
+    match arg.get_id().as_str() {
+        "groups" | "listen" | "read_token" | "allow_host" | "allow_origin" | "max_body"
+        | "max_connections" | "timeout" => arg,
+        "index" => arg
+            .required(false)
+            .required_unless_present("groups")
+            .default_value_if("groups", ArgPredicate::IsPresent, ".")
+            .conflicts_with("groups"),
+        _ => arg.conflicts_with("groups"),
+    }
+}
+
+fn group(text: &str) -> Result<GroupAddress, String> {
+    let why = || "give the server's host and port, such as http://10.0.0.1:8080".to_string();
+    GroupAddress::new(text).ok_or_else(why)
+}
+
 fn origin(text: &str) -> Result<String, String> {
     let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     let is_one = rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(['/', ' ', '*']));
@@ -68,6 +96,9 @@ fn origin(text: &str) -> Result<String, String> {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let options = args.options()?;
+    if !args.groups.is_empty() {
+        return args.front(options);
+    }
     let asked = QueryArgs::of_server(&args.serving)?;
     let job = QueryJob::of(&asked)?;
     if let Some(hosts) = &job.hosts {
@@ -114,6 +145,18 @@ impl Args {
             self.begin(server, asker, seen)
         };
         job.in_shards(hosts, "serve", bind, begin, answers())
+    }
+
+    /// Sends requests on until a signal ends it.
+    fn front(&self, options: ServeOptions) -> anyhow::Result<()> {
+        let server = self.bind(options)?;
+        let address = server.address()?;
+        let server = server.start_front(self.groups.clone())?;
+        signals::on_end(server.stopper())?;
+        let groups = self.groups.len();
+        tell!("a front of {groups} groups: answers at http://{address}");
+        server.wait();
+        report::write(serde_json::json!({"job": "serve", "groups": groups}), 0)
     }
 
     fn bind(&self, options: ServeOptions) -> anyhow::Result<Server> {

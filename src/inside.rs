@@ -17,7 +17,7 @@ pub mod build {
 
 pub mod cluster {
     pub use crate::cluster::{
-        control_lines::PeerOutcome, hosts::Hosts, line::SealedLine, seal::Secret,
+        control_lines::PeerOutcome, hosts::Hosts, wire::SealedLine, wire::Secret,
     };
 }
 
@@ -237,6 +237,7 @@ pub mod query {
             max_score,
         },
         answers::{
+            latencies::Latencies,
             output::{AnswerForm, RunTag},
             returned::{ReturnedValues, check_returned},
             snippet::{Snippet, Snippets, snippet},
@@ -307,7 +308,7 @@ pub mod score {
 #[cfg(feature = "serve")]
 pub mod serve {
     pub use crate::serve::{
-        LiveSnapshot, RunningServer, ServeOptions, Server, Token, live, query_of,
+        GroupAddress, LiveSnapshot, RunningServer, ServeOptions, Server, Token, live, query_of,
     };
 }
 

@@ -8,12 +8,15 @@
 //! connection -> guard -> parameters -> Asker ==dataflow==> Waiter -> connection
 //!                     -> writes -> one thread that commits -> follower -> answer
 //! ```
+//!
+//! A [front](front) has no index: it sends requests on to one of several such servers.
 
 #![warn(missing_docs)]
 
 mod committer;
 mod documents;
 mod failure;
+mod front;
 mod guard;
 mod listen;
 mod measured;
@@ -21,6 +24,7 @@ mod metrics;
 mod options;
 mod page;
 mod parameters;
+mod patience;
 mod search;
 mod state;
 #[cfg(test)]
@@ -28,7 +32,7 @@ mod tests;
 mod writes;
 
 pub use listen::{RunningServer, Server};
-pub use options::{ServeOptions, Token};
+pub use options::{GroupAddress, ServeOptions, Token};
 #[doc(hidden)]
 pub use parameters::query_of;
 #[doc(hidden)]

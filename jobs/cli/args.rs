@@ -42,8 +42,8 @@ pub(crate) struct Together {
     /// Seconds to wait for the other processes to connect.
     #[arg(long, value_name = "SECONDS", default_value = "60")]
     wait: u64,
-    /// File with a secret that all processes of the job share. Messages that are not signed with it
-    /// are refused.
+    /// File with a secret that all processes of the job share. Messages are encrypted with it, and
+    /// others are refused.
     #[arg(long, value_name = "FILE")]
     secret: Option<PathBuf>,
 }

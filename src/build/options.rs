@@ -7,7 +7,7 @@ use super::handed::HandedIndexers;
 use super::indexer::Indexer;
 use super::note::{Note, Notes};
 use crate::cluster::hosts::Hosts;
-use crate::cluster::seal::Secret;
+use crate::cluster::wire::Secret;
 use crate::crew::cores;
 use crate::dataflow::control::{Cause, Control};
 #[cfg(feature = "gpu")]

@@ -3,14 +3,13 @@
 
 use super::ClusterError;
 use super::control_lines::{SILENCE, send_failure};
-use super::hello::{Hello, LineKind, PROTOCOL, build_id, nonce};
+use super::hello::{Hello, LineKind, PROTOCOL, build_id};
 use super::hosts::Hosts;
-use super::line::SealedLine;
-use super::seal::{GREETING_TAG_BYTES, Purpose, Secret};
+use super::wire::{Handshake, SealedLine, Secret};
 use crate::crew::{lock, spawn};
 use crate::shown::chain;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -48,7 +47,7 @@ enum ConnectEvent {
 /// Time between two calls.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The longest time of a greeting.
-const GREETING: Duration = Duration::from_secs(5);
+const GREETING: Duration = Duration::from_secs(2);
 
 /// Makes all lines of this process. `stopped` tells whether the job has ended meanwhile.
 ///
@@ -186,11 +185,13 @@ impl Calling {
         self.over.load(Ordering::Relaxed)
     }
 
-    fn hello(&self, other: usize, line: LineKind) -> io::Result<Hello> {
+    fn hello(&self, other: usize, line: LineKind) -> Hello {
         let Call { hosts, job, format, secret, .. } = &self.call;
         let processes = hosts.processes();
-        let hello = Hello::new(&self.build, *format, job, processes, hosts.process(), other, line);
-        Ok(hello.with(secret.is_given(), nonce()?))
+        let mut hello =
+            Hello::new(&self.build, *format, job, processes, hosts.process(), other, line);
+        hello.secret = secret.is_given();
+        hello
     }
 
     fn trouble(&self, other: usize, trouble: String) {
@@ -223,14 +224,14 @@ impl Calling {
         prepare(&stream)?;
         let secret = &self.call.secret;
         let (theirs, called) = Hello::read(&mut stream)?;
-        let known = theirs.protocol == PROTOCOL;
-        let genuine = known && {
-            let tag = read_tag(&mut stream)?;
-            secret.verify(Purpose::Call, &[&called], tag)
-        };
-        let ours = self.hello(theirs.process, theirs.line)?;
+        let mut handshake = secret.handshake(false, &called)?;
+        let genuine = theirs.protocol == PROTOCOL && handshake.read(&mut stream)?.is_some();
+        let ours = self.hello(theirs.process, theirs.line);
         let answered = ours.write(&mut stream)?;
-        stream.write_all(secret.tag(Purpose::Answer, &[&called, &answered]).as_bytes())?;
+        match genuine {
+            true => handshake.write(&mut stream, &answered)?,
+            false => Handshake::refuse(&mut stream)?,
+        }
         if secret.is_given() && !genuine {
             // A stranger ends no job.
             self.trouble(theirs.process, format!("{from} does not know the secret"));
@@ -239,12 +240,11 @@ impl Calling {
         if let Err(error) = ours.agree(&theirs, from) {
             return Ok(ConnectEvent::Failed(error));
         }
-        let greetings = [&called[..], &answered];
-        if !genuine || !secret.verify(Purpose::Confirm, &greetings, read_tag(&mut stream)?) {
+        if !genuine {
             return Err(ErrorKind::InvalidData.into());
         }
-        let (sealer, opener) = secret.ends(true, greetings);
-        let line = SealedLine { stream, sealer, opener };
+        let mut line = handshake.line(stream)?;
+        line.opener.read(&mut line.stream, 0, &mut Vec::new())?;
         Ok(ConnectEvent::Line(theirs.line, theirs.process, line))
     }
 
@@ -257,16 +257,15 @@ impl Calling {
         prepare(&stream)?;
         let secret = &self.call.secret;
         let address = self.call.hosts.address(other);
-        let ours = self.hello(other, line)?;
-        let called = ours.write(&mut stream)?;
-        stream.write_all(secret.tag(Purpose::Call, &[&called]).as_bytes())?;
+        let ours = self.hello(other, line);
+        let mut handshake = secret.handshake(true, &ours.write(&mut stream)?)?;
+        handshake.write(&mut stream, &[])?;
         let (theirs, answered) = Hello::read(&mut stream)?;
         let unproved = theirs.protocol != PROTOCOL || !secret.is_given();
         if unproved && let Err(error) = ours.agree(&theirs, address) {
             return Ok(ConnectEvent::Failed(error));
         }
-        let greetings = [&called[..], &answered];
-        if !secret.verify(Purpose::Answer, &greetings, read_tag(&mut stream)?) {
+        if handshake.read(&mut stream)?.is_none_or(|proved| proved != answered) {
             if secret.is_given() {
                 let address = address.to_string();
                 return Ok(ConnectEvent::Failed(ClusterError::WrongSecret { address }));
@@ -276,9 +275,8 @@ impl Calling {
         if let Err(error) = ours.agree(&theirs, address) {
             return Ok(ConnectEvent::Failed(error));
         }
-        stream.write_all(secret.tag(Purpose::Confirm, &greetings).as_bytes())?;
-        let (sealer, opener) = secret.ends(false, greetings);
-        let sealed = SealedLine { stream, sealer, opener };
+        let mut sealed = handshake.line(stream)?;
+        sealed.sealer.write(&mut sealed.stream, 0, &[])?;
         Ok(ConnectEvent::Line(line, other, sealed))
     }
 
@@ -312,12 +310,6 @@ impl Calling {
         }
         Err(last)
     }
-}
-
-fn read_tag(stream: &mut TcpStream) -> io::Result<[u8; GREETING_TAG_BYTES]> {
-    let mut tag = [0; GREETING_TAG_BYTES];
-    stream.read_exact(&mut tag)?;
-    Ok(tag)
 }
 
 fn prepare(stream: &TcpStream) -> io::Result<()> {

@@ -1,15 +1,14 @@
 //! The control lines, one between process 0 and each of the others: messages beside timely's
 //! records, and whether a process is still there.
 //!
-//! A message is a byte for its kind and the rest, [sealed](super::seal). A thread of its own sends
-//! a heartbeat every second; a process that is silent for [`SILENCE`], or whose line ends before it
-//! has said how its job went, has gone. Process 0 passes on why a process failed, so that all end
-//! with the reason.
+//! Messages are [sealed](super::wire). A thread of its own sends
+//! a heartbeat every half second, as soon as a process has all its lines; one that is silent for
+//! [`SILENCE`] after its first, or whose line ends before it has said how its job went, has gone.
+//! Process 0 passes on why a process failed, so that all end with the reason.
 
 use super::PeerFailure;
 use super::hosts::Hosts;
-use super::line::{SealedLine, write_sealed};
-use super::seal::{Opener, Sealer};
+use super::wire::{Opener, SealedLine, Sealer};
 use crate::crew::{lock, spawn};
 use std::io::{self, ErrorKind};
 use std::net::{Shutdown, TcpStream};
@@ -20,14 +19,16 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// The silence after which a process has gone.
-pub(crate) const SILENCE: Duration = Duration::from_secs(12);
+pub(crate) const SILENCE: Duration = Duration::from_millis(2500);
 /// Time between two heartbeats.
-const PULSE: Duration = Duration::from_secs(1);
+const PULSE: Duration = Duration::from_millis(500);
+/// How long a process that is done waits for the others to say the same.
+const FAREWELL: Duration = Duration::from_secs(12);
 /// How long a failed process waits for the others to hear why.
 const PARTING: Duration = Duration::from_secs(2);
 /// Time between two checks whether the job goes on.
 const PATIENCE: Duration = Duration::from_millis(20);
-const MOST_BYTES: u32 = 1 << 28;
+const MOST_BYTES: usize = 1 << 28;
 
 const ALIVE: u8 = 0;
 const BODY: u8 = 1;
@@ -56,11 +57,13 @@ pub(crate) struct ControlLines {
 }
 
 impl ControlLines {
-    /// Begins to listen on the lines that [`connect`](super::connect::connect) made. `end` is
-    /// called when another process makes this one end: with `None` for a quiet end.
+    /// Begins to listen on the lines that [`connect`](super::connect::connect) made. The others may
+    /// have to `wait` for their last line before they say anything. `end` is called when another
+    /// process makes this one end: with `None` for a quiet end.
     pub(crate) fn start(
         hosts: Hosts,
         control: Vec<Option<SealedLine>>,
+        wait: Duration,
         end: impl Fn(Option<PeerFailure>) + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let (sender, inbox) = channel();
@@ -78,6 +81,7 @@ impl ControlLines {
             let reader = MessageReader {
                 process,
                 hosts: hosts.clone(),
+                unheard: Some((Instant::now(), wait)),
                 stream: stream.try_clone()?,
                 opener,
                 inbox: sender.clone(),
@@ -145,7 +149,7 @@ impl ControlLines {
             };
             _ = line.stream.shutdown(Shutdown::Write);
         }
-        let patience = if kind == DONE { SILENCE } else { PARTING };
+        let patience = if kind == DONE { FAREWELL } else { PARTING };
         let start = Instant::now();
         while self.readers.iter().any(|reader| !reader.is_finished()) && start.elapsed() < patience
         {
@@ -177,17 +181,17 @@ impl ControlSender {
 }
 
 fn write(stream: &mut TcpStream, sealer: &mut Sealer, kind: u8, bytes: &[u8]) -> io::Result<()> {
-    if bytes.len() >= MOST_BYTES as usize - 1 {
+    if bytes.len() > MOST_BYTES {
         return Err(io::Error::other("the message is too long"));
     }
-    write_sealed(stream, sealer, &[&[kind], bytes].concat())
+    sealer.write(stream, kind, bytes)
 }
 
 pub(crate) fn lost(hosts: &Hosts, process: usize, error: &io::Error) -> PeerFailure {
     let message = match error.kind() {
         ErrorKind::UnexpectedEof => "it has ended (the connection was closed)".to_string(),
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            format!("it has ended (nothing came from it for {} s)", SILENCE.as_secs())
+            format!("it has ended (nothing came from it for {} s)", SILENCE.as_secs_f32())
         }
         ErrorKind::InvalidData => format!("what came from it is damaged ({error})"),
         _ => format!("it has ended ({error})"),
@@ -209,6 +213,8 @@ fn beat(lines: &[Option<Mutex<ControlSender>>], over: &AtomicBool) {
 struct MessageReader {
     process: usize,
     hosts: Hosts,
+    /// Since when it has said nothing at all, and how long it may.
+    unheard: Option<(Instant, Duration)>,
     stream: TcpStream,
     opener: Opener,
     inbox: Sender<(usize, Vec<u8>)>,
@@ -246,10 +252,18 @@ impl MessageReader {
 
     fn read(&mut self) -> io::Result<(u8, Vec<u8>)> {
         let mut bytes = Vec::new();
-        self.opener.read(&mut self.stream, MOST_BYTES, &mut bytes)?;
-        let kind = *bytes.first().ok_or(io::Error::other("what it says makes no sense"))?;
-        bytes.remove(0);
-        Ok((kind, bytes))
+        loop {
+            match self.opener.read(&mut self.stream, MOST_BYTES, &mut bytes) {
+                Ok(kind) => {
+                    self.unheard = None;
+                    return Ok((kind, bytes));
+                }
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+                        && self.unheard.is_some_and(|(since, most)| since.elapsed() < most) => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     fn failure(&self, bytes: &[u8]) -> PeerFailure {
@@ -264,7 +278,6 @@ impl MessageReader {
 
 #[cfg(test)]
 mod tests {
-    use super::super::seal::Secret;
     use super::*;
     use std::net::TcpListener;
 
@@ -279,14 +292,10 @@ mod tests {
         let start = |me: usize, control| {
             let ends = ends[me].clone();
             let end = move |why| ends.lock().unwrap().push(why);
-            ControlLines::start(Hosts::local(2, me), control, end).unwrap()
+            ControlLines::start(Hosts::local(2, me), control, SILENCE, end).unwrap()
         };
-        let line = |stream, called| {
-            let (sealer, opener) = Secret::none().ends(called, [b"one", b"two"]);
-            Some(SealedLine { stream, sealer, opener })
-        };
-        let links =
-            [start(0, vec![None, line(answerer, true)]), start(1, vec![line(caller, false), None])];
+        let line = |stream| Some(SealedLine::unproved(stream));
+        let links = [start(0, vec![None, line(answerer)]), start(1, vec![line(caller), None])];
         (links, ends)
     }
 

@@ -1,20 +1,20 @@
 //! The greeting by which both ends of a new line check that they belong to the same job.
 //!
 //! On the wire: `millrace`, the length of the greeting as u32 in network order, and the greeting as
-//! JSON, so that another version of millrace can still be told what does not fit; then a tag of 32
-//! bytes ([`seal`](super::seal)): of the greeting, and of an answer with the greeting before it. At
-//! last the caller sends a tag of both, which proves that this is no replay.
+//! JSON, so that another version of millrace can still be told what does not fit; then a step of
+//! the handshake ([`wire`](super::wire)). That of the caller is bound to the greeting before it,
+//! and that of the other has the answer as its payload. At last the caller sends an empty message,
+//! which proves that this is no replay.
 
 use super::ClusterError;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::hash::Hasher as _;
 use std::io::{self, ErrorKind, Read, Write};
 
 const MAGIC: &[u8; 8] = b"millrace";
 const MOST_BYTES: u32 = 4096;
 /// The version of all messages on lines.
-pub(super) const PROTOCOL: u32 = 2;
+pub(super) const PROTOCOL: u32 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum LineKind {
@@ -36,17 +36,7 @@ pub(crate) struct Hello {
     pub meant: usize,
     pub line: LineKind,
     #[serde(default)]
-    secret: bool,
-    /// Unique, so that no two lines have the same keys.
-    #[serde(default)]
-    nonce: String,
-}
-
-/// 128 random bits.
-pub(super) fn nonce() -> io::Result<String> {
-    let mut bytes = [0; 16];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
+    pub(super) secret: bool,
 }
 
 impl Hello {
@@ -62,13 +52,8 @@ impl Hello {
     ) -> Self {
         let build = build.to_string();
         let job = job.to_string();
-        let (secret, nonce) = Default::default();
         let protocol = PROTOCOL;
-        Self { protocol, build, format, job, processes, process, meant, line, secret, nonce }
-    }
-
-    pub(super) fn with(self, secret: bool, nonce: String) -> Self {
-        Self { secret, nonce, ..self }
+        Self { protocol, build, format, job, processes, process, meant, line, secret: false }
     }
 
     /// Returns the text of the greeting.
@@ -132,20 +117,14 @@ impl Hello {
 }
 
 pub(crate) fn build_id() -> Result<String, ClusterError> {
-    let hash = || -> io::Result<u64> {
+    let hash = || -> io::Result<String> {
         // The kernel's link leads to the running file even if it was replaced.
-        let mut file =
+        let file =
             File::open("/proc/self/exe").or_else(|_| File::open(std::env::current_exe()?))?;
-        let mut hash = twox_hash::XxHash3_64::new();
-        let mut block = vec![0; 1 << 18];
-        loop {
-            match file.read(&mut block)? {
-                0 => return Ok(hash.finish()),
-                read => hash.write(&block[..read]),
-            }
-        }
+        let hash = blake3::Hasher::new().update_reader(file)?.finalize();
+        Ok(hash.to_hex()[..16].to_string())
     };
-    hash().map(|hash| format!("{hash:016x}")).map_err(ClusterError::Executable)
+    hash().map_err(ClusterError::Executable)
 }
 
 #[cfg(test)]
@@ -177,7 +156,7 @@ mod tests {
         ours.agree(&hello(2, 0), "a:1").unwrap();
         type Change = fn(&mut Hello);
         let theirs: [(&str, Change); 7] = [
-            ("protocol 9, this process 2", |h| h.protocol = 9),
+            ("protocol 9, this process 3", |h| h.protocol = 9),
             ("build c, this process b", |h| h.build = "c".into()),
             ("index format 2", |h| h.format = 2),
             ("secret true, this process false", |h| h.secret = true),

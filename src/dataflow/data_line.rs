@@ -1,16 +1,15 @@
-//! The line of timely's records between two processes: its messages are sealed (`cluster::seal`),
+//! The line of timely's records between two processes: its messages are sealed (`cluster::wire`),
 //! so that nothing that was damaged on the way reaches an operator, and a break is noticed at once.
 //!
-//! What timely writes goes out in messages of up to [`MOST_BYTES`]; one byte before each says
-//! whether it holds records or is the last. A line that ends without a last message is broken.
+//! What timely writes goes out in messages of up to [`MOST_BYTES`]; the kind of each says whether
+//! it holds records or is the last. A line that ends without a last message is broken.
 //! timely can only panic then, so the job is failed before.
 
 use super::control::{Control, JobError};
 use crate::cluster::PeerFailure;
 use crate::cluster::control_lines::lost;
 use crate::cluster::hosts::Hosts;
-use crate::cluster::line::{SealedLine, write_sealed};
-use crate::cluster::seal::{Opener, Sealer};
+use crate::cluster::wire::{Opener, SealedLine, Sealer};
 use crate::crew::lock;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -43,7 +42,6 @@ struct SharedLines {
 
 struct LineSender {
     sealer: Sealer,
-    message: Vec<u8>,
     over: bool,
 }
 
@@ -64,7 +62,7 @@ impl DataLine {
         control: &Arc<Control>,
     ) -> Self {
         let SealedLine { stream, sealer, opener } = line;
-        let sending = LineSender { sealer, message: Vec::new(), over: false };
+        let sending = LineSender { sealer, over: false };
         let receiving = Receiving { opener, message: Vec::new(), given: 0, over: false };
         let shared = Arc::new(SharedLines {
             process,
@@ -94,27 +92,21 @@ impl DataLine {
     }
 }
 
-impl LineSender {
-    fn write(&mut self, stream: &mut TcpStream, kind: u8, bytes: &[u8]) -> io::Result<()> {
-        self.message.clear();
-        self.message.push(kind);
-        self.message.extend_from_slice(bytes);
-        write_sealed(stream, &mut self.sealer, &self.message)
-    }
-}
-
 impl Receiving {
     fn next(&mut self, stream: &mut TcpStream) -> io::Result<()> {
         // Between two messages a line may be silent for as long as it likes.
-        while let Err(error) = self.opener.read(stream, MOST_BYTES as u32 + 2, &mut self.message) {
-            if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) {
-                return Err(error);
+        let kind = loop {
+            match self.opener.read(stream, MOST_BYTES, &mut self.message) {
+                Ok(kind) => break kind,
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                Err(error) => return Err(error),
             }
-        }
-        self.given = 1;
-        match self.message.first() {
-            Some(&RECORDS) => Ok(()),
-            Some(&LAST) => {
+        };
+        self.given = 0;
+        match kind {
+            RECORDS => Ok(()),
+            LAST => {
                 self.over = true;
                 Ok(())
             }
@@ -145,7 +137,7 @@ impl Write for DataLine {
         if part.is_empty() {
             return Ok(0);
         }
-        let written = lock(&self.shared.sending).write(&mut self.stream, RECORDS, part);
+        let written = lock(&self.shared.sending).sealer.write(&mut self.stream, RECORDS, part);
         written.map(|()| part.len()).map_err(|error| self.broken(error))
     }
 
@@ -167,7 +159,7 @@ impl Stream for DataLine {
     fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         let mut sending = lock(&self.shared.sending);
         if how != Shutdown::Read && !std::mem::replace(&mut sending.over, true) {
-            sending.write(&mut self.stream.try_clone()?, LAST, &[])?;
+            sending.sealer.write(&mut self.stream.try_clone()?, LAST, &[])?;
         }
         self.stream.shutdown(how)
     }
@@ -176,7 +168,6 @@ impl Stream for DataLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::seal::Secret;
     use std::net::TcpListener;
 
     /// Both ends of a line, and a stream into which a test may write instead.
@@ -185,12 +176,9 @@ mod tests {
         let caller = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let answerer = listener.accept().unwrap().0;
         let hosts = Hosts::local(2, 0);
-        let line = |stream, called, process| {
-            let (sealer, opener) = Secret::none().ends(called, [b"one", b"two"]);
-            let line = SealedLine { stream, sealer, opener };
-            DataLine::new(line, process, &hosts, control)
-        };
-        (line(caller, false, 1), line(answerer, true, 0))
+        let line =
+            |stream, process| DataLine::new(SealedLine::unproved(stream), process, &hosts, control);
+        (line(caller, 1), line(answerer, 0))
     }
 
     #[test]
@@ -227,7 +215,7 @@ mod tests {
             assert_eq!(read, b"some");
             let JobError::Peer(why) = control.take_failure().unwrap() else { panic!() };
             let expected = if damage {
-                "what came from it is damaged (the header of message 1 is damaged), on the"
+                "what came from it is damaged (part 2 is not what was sent there"
             } else {
                 "it has ended (the connection was closed), on the connection for records"
             };
@@ -250,11 +238,11 @@ mod tests {
         // Several times as long as a read waits.
         std::thread::sleep(Duration::from_millis(300));
         assert!(!control.stopped());
-        let head = lock(&out.shared.sending).sealer.head(b"\0more");
-        out.stream.write_all(&head).unwrap();
-        out.stream.write_all(b"\0mor").unwrap();
+        let mut sealed = Vec::new();
+        lock(&out.shared.sending).sealer.write(&mut sealed, RECORDS, b"more").unwrap();
+        out.stream.write_all(&sealed[..sealed.len() - 1]).unwrap();
         assert_eq!(reading.join().unwrap(), b"some");
         let JobError::Peer(why) = control.take_failure().unwrap() else { panic!() };
-        assert!(why.message.contains("damaged (message 1 stops before its end)"), "{why}");
+        assert!(why.message.contains("damaged (part 3 stops before its end)"), "{why}");
     }
 }

@@ -5,8 +5,7 @@ use crate::cluster::ClusterError;
 use crate::cluster::connect::{Call, connect};
 use crate::cluster::control_lines::{ControlLines, PeerOutcome};
 use crate::cluster::hosts::Hosts;
-use crate::cluster::line::SealedLine;
-use crate::cluster::seal::Secret;
+use crate::cluster::wire::{SealedLine, Secret};
 use crate::index::format::VERSION;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -54,8 +53,8 @@ impl Meeting {
         let ending = control.clone();
         let end =
             move |why: Option<_>| ending.fail(why.map_or(JobError::OutputClosed, JobError::Peer));
-        let links =
-            ControlLines::start(hosts.clone(), lines.control, end).map_err(ClusterError::Start)?;
+        let links = ControlLines::start(hosts.clone(), lines.control, wait, end)
+            .map_err(ClusterError::Start)?;
         let process = hosts.process();
         let processes = hosts.processes();
         Ok((Cluster { links, control: control.clone(), process, processes }, lines.data))

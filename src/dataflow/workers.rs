@@ -9,7 +9,7 @@ use super::control::{Control, JobError};
 use super::data_line::DataLine;
 use crate::cluster::control_lines::SILENCE;
 use crate::cluster::hosts::Hosts;
-use crate::cluster::line::SealedLine;
+use crate::cluster::wire::SealedLine;
 use crate::crew::spawn;
 use crate::shown::panicked;
 use std::cell::Cell;

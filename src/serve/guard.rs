@@ -4,7 +4,7 @@
 
 use super::failure::HttpFailure;
 use super::options::ServeOptions;
-use super::state::Served;
+use super::state::Door;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -32,11 +32,11 @@ fn access(method: &Method, path: &str) -> Access {
 
 /// Lets a request pass, or says why not.
 pub(super) async fn guard(
-    State(served): State<Arc<Served>>,
+    State(door): State<Arc<Door>>,
     request: Request,
     next: Next,
 ) -> Result<Response, HttpFailure> {
-    let options = &served.options;
+    let options = &door.options;
     let headers = request.headers();
     let host = one(headers, &header::HOST)?.or(request.uri().authority().map(|host| host.as_str()));
     let Some(host) = host else {

@@ -1,9 +1,10 @@
 //! Connections: they are accepted, bounded in number and in time, and ended gently.
 
 use super::committer::Committer;
-use super::options::ServeOptions;
-use super::state::Served;
-use super::{documents, failure, guard, measured, page, search, writes};
+use super::metrics::Metrics;
+use super::options::{GroupAddress, ServeOptions};
+use super::state::{Door, Served};
+use super::{documents, failure, front, guard, measured, page, search, writes};
 use crate::crew::spawn;
 use crate::dataflow::query::batch::Asker;
 use crate::query::snapshot::Snapshot;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
 use tower_http::compression::CompressionLayer;
 use tower_http::cors::{AllowOrigin, CorsLayer};
@@ -83,29 +85,66 @@ impl Server {
         live: watch::Receiver<Arc<Snapshot>>,
     ) -> io::Result<RunningServer> {
         let Self { options, listener } = self;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(THREADS)
-            .max_blocking_threads(THREADS_BESIDE)
-            .thread_name("serve")
-            .enable_all()
-            .build()?;
         let begun = options.writable.then(|| Committer::begin(&options, live.clone()));
         let (writes, writer) = begun.transpose()?.unzip();
-        let served = Arc::new(Served::new(options, asker, live, writes));
-        let (stop, stopped) = watch::channel(false);
-        let thread = spawn("server", move || {
-            if let Err(error) = runtime.block_on(listen(served, listener, stopped)) {
-                tracing::error!(%error, "the server cannot accept connections any more");
-            }
-            // Nobody has the committer any more.
-            runtime.shutdown_timeout(LAST);
-            _ = writer.map(JoinHandle::join);
-        })?;
-        Ok(RunningServer { stop, thread: Some(thread) })
+        let door = Arc::new(Door { options, metrics: Metrics::of_index() });
+        let paths = paths(Arc::new(Served::new(door.clone(), asker, live, writes)));
+        // Nobody has the committer any more.
+        let end = || _ = writer.map(JoinHandle::join);
+        RunningServer::start(runtime()?, listener, door, paths, end)
+    }
+
+    /// Sends requests on to groups from now on, by threads of its own. Each group is a whole server
+    /// over the same runs.
+    ///
+    /// # Errors
+    /// If threads cannot be started.
+    pub fn start_front(self, groups: Vec<GroupAddress>) -> io::Result<RunningServer> {
+        let Self { options, listener } = self;
+        let runtime = runtime()?;
+        let (door, paths) = {
+            let _inside = runtime.enter();
+            front::of_groups(options, groups)
+        };
+        RunningServer::start(runtime, listener, door, paths, || ())
     }
 }
 
+fn runtime() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .max_blocking_threads(THREADS_BESIDE)
+        .thread_name("serve")
+        .enable_all()
+        .build()
+}
+
 impl RunningServer {
+    fn start(
+        runtime: Runtime,
+        listener: TcpListener,
+        door: Arc<Door>,
+        paths: Router,
+        end: impl FnOnce() + Send + 'static,
+    ) -> io::Result<Self> {
+        let (stop, stopped) = watch::channel(false);
+        let router = behind(&door, paths);
+        let thread = spawn("server", move || {
+            if let Err(error) = runtime.block_on(listen(router, door, listener, stopped)) {
+                tracing::error!(%error, "the server cannot accept connections any more");
+            }
+            runtime.shutdown_timeout(LAST);
+            end();
+        })?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+
+    /// Waits until it has been told to end and has.
+    pub fn wait(mut self) {
+        // A thread that panicked has nothing more to say.
+        _ = self.thread.take().map(JoinHandle::join);
+    }
+
     /// Lets it end: nothing new is accepted, and what is under way is answered.
     pub fn stop(&self) {
         self.stop.send_replace(true);
@@ -126,20 +165,13 @@ impl Drop for RunningServer {
     }
 }
 
-fn router(served: &Arc<Served>) -> Router {
-    let options = &served.options;
-    let origins = options.origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok());
-    let cors = CorsLayer::new()
-        .allow_origin(AllowOrigin::list(origins))
-        .allow_methods([Method::GET, Method::POST, Method::DELETE])
-        .allow_headers([header::AUTHORIZATION, header::CONTENT_TYPE])
-        .max_age(Duration::from_secs(600));
+/// The paths of a server with an index.
+fn paths(served: Arc<Served>) -> Router {
     let one = || get(documents::document).delete(writes::delete);
     Router::new()
         .route("/", get(page::page))
         .route("/page.js", get(page::script))
         .route("/page.css", get(page::style))
-        .route("/live", get(|| async { "alive\n" }))
         .route("/ready", get(ready))
         .route("/metrics", get(measured::metrics))
         .route("/v1/search", get(search::by_address).post(search::by_body))
@@ -148,6 +180,20 @@ fn router(served: &Arc<Served>) -> Router {
         .route("/v1/documents", one().post(writes::add))
         .route("/v1/documents/delete", one().post(writes::delete_list))
         .route("/v1/documents/{*name}", one())
+        .with_state(served)
+}
+
+/// Paths, and what requests pass before them.
+fn behind(door: &Arc<Door>, paths: Router) -> Router {
+    let options = &door.options;
+    let origins = options.origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok());
+    let cors = CorsLayer::new()
+        .allow_origin(AllowOrigin::list(origins))
+        .allow_methods([Method::GET, Method::POST, Method::DELETE])
+        .allow_headers([header::AUTHORIZATION, header::CONTENT_TYPE])
+        .max_age(Duration::from_secs(600));
+    paths
+        .route("/live", get(|| async { "alive\n" }))
         .fallback(|| async {
             failure::HttpFailure::new(StatusCode::NOT_FOUND, "there is no such path")
         })
@@ -158,13 +204,12 @@ fn router(served: &Arc<Served>) -> Router {
             )
         })
         .layer(DefaultBodyLimit::max(options.most_body))
-        .layer(from_fn_with_state(served.clone(), in_time))
+        .layer(from_fn_with_state(door.clone(), in_time))
         .layer(cors)
-        .layer(from_fn_with_state(served.clone(), guard::guard))
+        .layer(from_fn_with_state(door.clone(), guard::guard))
         .layer(CompressionLayer::new())
         .layer(from_fn(explained_rejection))
-        .layer(from_fn_with_state(served.clone(), measured::counted))
-        .with_state(served.clone())
+        .layer(from_fn_with_state(door.clone(), measured::counted))
 }
 
 /// Whether searches are answered: the index was opened before the server began to listen.
@@ -174,16 +219,16 @@ async fn ready(State(served): State<Arc<Served>>) -> String {
 
 /// Drops a request that takes too long; its queries are left.
 async fn in_time(
-    State(served): State<Arc<Served>>,
+    State(door): State<Arc<Door>>,
     request: axum::extract::Request,
     next: axum::middleware::Next,
 ) -> Result<axum::response::Response, failure::HttpFailure> {
     let late = |_| {
-        let seconds = served.options.timeout.as_secs_f64();
+        let seconds = door.options.timeout.as_secs_f64();
         let why = format!("the request took longer than {seconds} s");
         failure::HttpFailure::new(StatusCode::SERVICE_UNAVAILABLE, why)
     };
-    tokio::time::timeout(served.options.timeout, next.run(request)).await.map_err(late)
+    tokio::time::timeout(door.options.timeout, next.run(request)).await.map_err(late)
 }
 
 /// Errors of the framework, such as a body that is too large, become JSON as all others; and every
@@ -211,15 +256,15 @@ async fn explained_rejection(
 
 /// Accepts connections until it is stopped, and then waits for those that have a request under way.
 async fn listen(
-    served: Arc<Served>,
+    router: Router,
+    door: Arc<Door>,
     listener: TcpListener,
     mut stopped: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let places =
-        Arc::new(Semaphore::new(served.options.most_connections.min(Semaphore::MAX_PERMITS)));
+        Arc::new(Semaphore::new(door.options.most_connections.min(Semaphore::MAX_PERMITS)));
     let graceful = GracefulShutdown::new();
-    let router = router(&served);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -243,12 +288,12 @@ async fn listen(
             .max_buf_size(HEAD_BYTES)
             .serve_connection(TokioIo::new(stream), service);
         let connection = graceful.watch(connection);
-        let served = served.clone();
-        served.metrics.connections.inc();
+        let door = door.clone();
+        door.metrics.connections.inc();
         tokio::spawn(async move {
             // A connection that breaks matters to its client alone.
             _ = connection.await;
-            served.metrics.connections.dec();
+            door.metrics.connections.dec();
             drop(place);
         });
     }

@@ -1,7 +1,9 @@
 //! Requests are counted and timed, and `GET /metrics` tells it.
 
 use super::failure::HttpFailure;
-use super::state::Served;
+use super::metrics::Metrics;
+use super::state::{Door, Served};
+use crate::index::generations::generation::Generation;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
@@ -11,7 +13,7 @@ use std::time::Instant;
 
 /// Counts a request and times it.
 pub(super) async fn counted(
-    State(served): State<Arc<Served>>,
+    State(door): State<Arc<Door>>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -25,16 +27,25 @@ pub(super) async fn counted(
         }
         _ => "other".to_string(),
     };
-    let _open = served.metrics.open();
+    let _open = door.metrics.open();
     let response = next.run(request).await;
     let status = response.status().as_u16();
-    served.metrics.answered(method, path, status, began.elapsed());
+    door.metrics.answered(method, path, status, began.elapsed());
     response
 }
 
-/// `GET /metrics`.
+/// `GET /metrics` of an index.
 pub(super) async fn metrics(State(served): State<Arc<Served>>) -> Result<Response, HttpFailure> {
-    let text = served.metrics.text(served.snapshot().generation());
+    told(&served.metrics, Some(served.snapshot().generation()))
+}
+
+/// The same of a front.
+pub(super) async fn of_front(State(door): State<Arc<Door>>) -> Result<Response, HttpFailure> {
+    told(&door.metrics, None)
+}
+
+fn told(metrics: &Metrics, generation: Option<&Generation>) -> Result<Response, HttpFailure> {
+    let text = metrics.text(generation);
     let text = text
         .map_err(|error| HttpFailure::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -22,6 +22,11 @@ struct PathLabel {
     path: String,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct GroupLabel {
+    group: String,
+}
+
 pub(super) struct Metrics {
     registry: Registry,
     requests: Family<Labels, Counter>,
@@ -34,8 +39,54 @@ pub(super) struct Metrics {
     resident: Gauge,
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
+/// What a front counts of a group.
+#[derive(Debug)]
+pub(super) struct GroupMetrics {
+    /// Whether it gets requests: 1 or 0.
+    pub(super) is_in: Gauge,
+    pub(super) open: Gauge,
+    pub(super) failures: Counter,
+}
+
+impl Metrics {
+    /// Of a server with an index.
+    pub(super) fn of_index() -> Self {
+        let mut metrics = Self::new();
+        let Self { registry, generation, documents, .. } = &mut metrics;
+        registry.register("generation", "The generation that is searched", generation.clone());
+        registry.register("documents", "Documents that can be found", documents.clone());
+        metrics
+    }
+
+    /// Of a front over groups at these addresses; how many requests were sent to a second group,
+    /// and what is counted of each.
+    pub(super) fn of_front<'a>(
+        addresses: impl Iterator<Item = &'a str>,
+    ) -> (Self, Counter, Vec<GroupMetrics>) {
+        let mut metrics = Self::new();
+        let registry = &mut metrics.registry;
+        let hedges = Counter::default();
+        let what = "Requests that were sent to a second group because the first took long";
+        registry.register("hedges", what, hedges.clone());
+        let [is_in, open] = <[Family<GroupLabel, Gauge>; 2]>::default();
+        registry.register("group_in", "Whether a group gets requests", is_in.clone());
+        registry.register("group_requests_open", "Requests under way at a group", open.clone());
+        let failures = Family::<GroupLabel, Counter>::default();
+        let what = "Requests to a group that another one had to answer";
+        registry.register("group_failures", what, failures.clone());
+        let of_group = |group: &str| {
+            let group = GroupLabel { group: group.to_string() };
+            GroupMetrics {
+                is_in: is_in.get_or_create_owned(&group),
+                open: open.get_or_create_owned(&group),
+                failures: failures.get_or_create_owned(&group),
+            }
+        };
+        let groups = addresses.map(of_group).collect();
+        (metrics, hedges, groups)
+    }
+
+    fn new() -> Self {
         // From 100 us to 26 s.
         let buckets = || Histogram::new(exponential_buckets(1e-4, 2.0, 19));
         let mut registry = Registry::with_prefix("millrace");
@@ -47,8 +98,6 @@ impl Default for Metrics {
         let [open, connections, generation, documents, resident] = <[Gauge; 5]>::default();
         registry.register("requests_open", "Requests under way", open.clone());
         registry.register("connections", "Connections that are open", connections.clone());
-        registry.register("generation", "The generation that is searched", generation.clone());
-        registry.register("documents", "Documents that can be found", documents.clone());
         let what = "Memory of the process, with the parts of the index that are in it";
         registry.register_with_unit("resident_memory", what, Unit::Bytes, resident.clone());
         Self { registry, requests, seconds, open, connections, generation, documents, resident }
@@ -78,9 +127,11 @@ impl Metrics {
     }
 
     /// All of them as text, where this generation is searched.
-    pub(super) fn text(&self, generation: &Generation) -> Result<String, fmt::Error> {
-        self.generation.set(generation.manifest().generation.into());
-        self.documents.set(generation.live_documents() as i64);
+    pub(super) fn text(&self, generation: Option<&Generation>) -> Result<String, fmt::Error> {
+        if let Some(generation) = generation {
+            self.generation.set(generation.manifest().generation.into());
+            self.documents.set(generation.live_documents() as i64);
+        }
         self.resident.set(resident_bytes().unwrap_or_default());
         let mut text = String::new();
         encode(&mut text, &self.registry).map(|()| text)

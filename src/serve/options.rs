@@ -1,19 +1,21 @@
-//! What a server is told.
+//! Settings of a server.
 
 use crate::query::algorithms::handed::HandedAlgorithms;
+use axum::http::Uri;
+use axum::http::uri::{Authority, Scheme};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 
-/// What a server is told.
+/// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
     /// The folder of the index.
     pub index: PathBuf,
     /// Who may read; everybody if there is none.
     pub read_token: Option<Token>,
-    /// Who may write, and read; if there is none, whoever may read.
+    /// Who may write, and read; if there is none, those that may read.
     pub write_token: Option<Token>,
     /// Whether documents can be added and deleted.
     pub writable: bool,
@@ -39,6 +41,21 @@ pub struct ServeOptions {
     /// Other processes have parts of the index, so that texts, explanations and words that are
     /// completed cannot be had.
     pub is_part: bool,
+}
+
+/// Where a group of a front answers.
+#[derive(Clone, Debug)]
+pub struct GroupAddress(pub(super) Authority);
+
+impl GroupAddress {
+    /// Takes a URL with a host and a port alone, such as `http://alpha:8080`.
+    pub fn new(url: &str) -> Option<Self> {
+        let uri: Uri = url.parse().ok()?;
+        let authority = uri.authority()?;
+        let is_bare = uri.path_and_query().is_none_or(|path| path == "/");
+        let fits = uri.scheme() == Some(&Scheme::HTTP) && !authority.as_str().contains('@');
+        (is_bare && fits).then(|| Self(authority.clone()))
+    }
 }
 
 /// A secret that a request brings in its header `Authorization: Bearer`.

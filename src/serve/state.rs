@@ -10,18 +10,24 @@ use crate::dataflow::query::waiter::{Outcome, Waiter};
 use crate::query::reading::lines::Query;
 use crate::query::snapshot::Snapshot;
 use axum::http::StatusCode;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Semaphore, oneshot, watch};
 
 /// What runs beside the dataflow at once, such as explanations.
 const MOST_BESIDE: usize = 2;
 
-pub(super) struct Served {
+/// What every request passes, to an index or to a front.
+pub(super) struct Door {
     pub(super) options: ServeOptions,
+    pub(super) metrics: Metrics,
+}
+
+pub(super) struct Served {
+    door: Arc<Door>,
     pub(super) asker: Asker,
     /// What the next query is answered from, or something newer.
     pub(super) live: LiveSnapshot,
-    pub(super) metrics: Metrics,
     /// None if the index is not changed by this server.
     pub(super) writes: Option<Committer>,
     beside: Semaphore,
@@ -54,15 +60,23 @@ impl Waiter for Waiting {
 /// The answer to a query that was asked.
 pub(super) struct AwaitedAnswer(oneshot::Receiver<Outcome>);
 
+impl Deref for Served {
+    type Target = Door;
+
+    fn deref(&self) -> &Door {
+        &self.door
+    }
+}
+
 impl Served {
     pub(super) fn new(
-        options: ServeOptions,
+        door: Arc<Door>,
         asker: Asker,
         live: LiveSnapshot,
         writes: Option<Committer>,
     ) -> Self {
         let beside = Semaphore::new(MOST_BESIDE);
-        Self { options, asker, live, metrics: Metrics::default(), writes, beside }
+        Self { door, asker, live, writes, beside }
     }
 
     pub(super) fn snapshot(&self) -> Arc<Snapshot> {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// A process that is silent for so long is taken for lost (docs/inside/cluster.md).
-const SILENCE: Duration = Duration::from_secs(12);
+const SILENCE: Duration = Duration::from_millis(2500);
 
 /// What a proxy does to the bytes of one direction of one connection.
 #[derive(Clone, Copy, Debug)]
@@ -182,7 +182,7 @@ fn a_connection_for_records_that_breaks_ends_the_job_at_once() {
     let through = Through::new(&[]);
     let (_, carried) = through.run(Harm::Nothing, (9, false, 0));
     for back in [false, true] {
-        // So many bytes go over the line for records only.
+        // This many bytes go over the line for records only.
         let way = usize::from(back);
         let at = carried[0][way].max(carried[1][way]) / 2;
         assert!(at > carried[0][way].min(carried[1][way]), "{carried:?}");
@@ -213,7 +213,7 @@ fn a_secret_lets_in_who_knows_it() {
     let with = |secret: &PathBuf| [&ask[..], &args!["--secret", secret]].concat();
     assert_eq!(together(&scratch, 2, &with(&secret)), expected);
 
-    // Whoever of the two has it not, or another one: no answer, and whoever calls says why.
+    // If one of the two lacks it, or has another one: no answer, and the caller says why.
     for (first, second) in [
         (with(&secret), with(&other)),
         (with(&secret), ask.to_vec()),
@@ -239,7 +239,7 @@ fn a_secret_lets_in_who_knows_it() {
     let mut line = accept(&listener);
     line.read_exact(&mut heard).unwrap();
     let length = u32::from_be_bytes(heard[8..12].try_into().unwrap()) as usize;
-    heard.resize(12 + length + 32, 0);
+    heard.resize(12 + length + 2 + 48, 0);
     line.read_exact(&mut heard[12..]).unwrap();
     drop((line, listener));
     // Process 0 listens for as long as its second is not there.

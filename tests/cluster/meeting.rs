@@ -81,7 +81,7 @@ fn another_build_is_refused_and_a_stranger_is_not_heard() {
     // It says who it is, so that the other side can tell the same.
     assert!(String::from_utf8(said).unwrap().contains("\"build\":\""));
     let outcome = first.end().remove(0).expect_status(1);
-    outcome.says("process 1").says("has protocol 1, this process 2").says("the same build");
+    outcome.says("process 1").says("has protocol 1, this process 3").says("the same build");
 
     // The other way round: process 1 calls something that is another build.
     let hosts = Hosts::new(&scratch, 2);

@@ -2,6 +2,7 @@
 
 mod built;
 mod damaged;
+mod gone;
 // Only debug builds have what makes them fail.
 #[cfg(debug_assertions)]
 mod killed;
@@ -52,7 +53,7 @@ impl Hosts {
         self.job_waiting("20", process, args)
     }
 
-    /// The same, for so many seconds.
+    /// The same, for this many seconds.
     pub(crate) fn job_waiting(&self, seconds: &str, process: usize, args: &[OsString]) -> Job {
         let n = self.addresses.len().to_string();
         millrace(args)
@@ -312,35 +313,6 @@ pub(crate) fn files_below(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         .filter(|entry| entry.file_type().is_file() && entry.file_name() != "LOCK")
         .map(|entry| (entry.path().to_path_buf(), std::fs::read(entry.path()).unwrap()))
         .collect()
-}
-
-/// A process that dies while queries are answered ends the others, whichever it is.
-#[test]
-fn a_process_that_dies_ends_a_query_job() {
-    let scratch = Scratch::new();
-    let (input, _) = collection(&scratch);
-    let index = scratch.path("index");
-    together(&scratch, 3, &args!["build", "--quiet", "--index", index, "-w", "1", input]);
-    let ask = args!["query", "--index", index, "-w", "2"];
-    for victim in 0..3 {
-        let hosts = Hosts::new(&scratch, 3);
-        let mut running = Running::start((0..3).map(|process| hosts.job(process, &ask)));
-        // An answer says that all are at work.
-        let first = &mut running.0[0].0;
-        first.stdin.as_mut().unwrap().write_all(b"common words\n").unwrap();
-        first.stdout.as_mut().unwrap().read_exact(&mut [0; 20]).unwrap();
-        running.0[victim].0.kill().unwrap();
-        let says = format!("process {victim} ({}): it has ended", hosts.addresses[victim]);
-        let mut named = 0;
-        for (process, outcome) in running.end_soon(victim).into_iter().enumerate() {
-            if process != victim {
-                // The second to notice may see the end of the first.
-                let outcome = outcome.expect_status(1).says("): it has ended");
-                named += usize::from(outcome.stderr.contains(&says));
-            }
-        }
-        assert!(named > 0, "nobody says `{says}`");
-    }
 }
 
 /// A reader of the answers that goes away ends all processes quietly.

@@ -1,6 +1,7 @@
 //! The server, asked by requests.
 
 mod docs;
+mod front;
 mod guard;
 mod page;
 mod processes;
