@@ -35,7 +35,7 @@ type Failure = Box<dyn Error + Send + Sync>;
 /// How long commits and searches took.
 type Times = [Mutex<Vec<Duration>>; 2];
 
-/// Commits so many documents a second for so long, by threads that share a writer; each document
+/// Commits this many documents a second for so long, by threads that share a writer; each document
 /// has to be found by one search then.
 pub(crate) fn run(
     folder: PathBuf,

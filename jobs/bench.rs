@@ -9,10 +9,11 @@ use crate::query::input::QueryFile;
 use crate::query::ranking::RankingArgs;
 
 use millrace::Searcher;
+use millrace::inside::query::Latencies;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::num::NonZeroUsize;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
@@ -42,9 +43,10 @@ struct QueriesArgs {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.experiment {
         BenchKind::Queries(query_args) => {
-            let row = queries(query_args)?;
+            let (row, latencies) = queries(query_args)?;
             writeln!(std::io::stdout(), "{row}")?;
-            let totals = json!({"job": "bench queries", "rows": [row]});
+            let latency = latencies.report();
+            let totals = json!({"job": "bench queries", "rows": [row], "latency_us": latency});
             let threads = std::thread::available_parallelism().map_or(0, NonZeroUsize::get);
             report::write(totals, threads)
         }
@@ -53,7 +55,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// A query's latency is its median over the passes, with analysis and look-up.
-fn queries(args: &QueriesArgs) -> anyhow::Result<Value> {
+fn queries(args: &QueriesArgs) -> anyhow::Result<(Value, Latencies)> {
     let snapshot = args.ranking.open()?;
     let queries = args.file.all(args.ranking.syntax, snapshot.generation())?;
     let wanted = args.ranking.wanted();
@@ -61,7 +63,7 @@ fn queries(args: &QueriesArgs) -> anyhow::Result<Value> {
     let passes = args.passes.get();
     let mut micros = vec![Vec::with_capacity(passes); queries.len()];
     let mut walls = Vec::new();
-    let (progress, drawn) = DrawnProgress::begin(in_things("answering", "query", "queries"));
+    let (progress, drawn) = DrawnProgress::begin(in_things("measuring", "answer", "answers"));
     progress.expect(((passes + 1) * queries.len()) as u64);
     for pass in 0..=passes {
         let began = Instant::now();
@@ -80,15 +82,20 @@ fn queries(args: &QueriesArgs) -> anyhow::Result<Value> {
     }
     drop(drawn);
     let mut latency: Vec<f64> = micros.iter_mut().map(|m| median(m)).collect();
+    let latencies = Latencies::default();
+    for (query, &micros) in queries.iter().zip(&latency) {
+        latencies.add(Duration::from_secs_f64(micros / 1e6), &query.qid, &query.text);
+    }
     latency.sort_unstable_by(f64::total_cmp);
-    Ok(json!({
+    let row = json!({
         "queries": latency.len(),
         "mean_us": latency.iter().sum::<f64>() / latency.len() as f64,
         "p50_us": quantile(&latency, 0.50),
         "p95_us": quantile(&latency, 0.95),
         "p99_us": quantile(&latency, 0.99),
         "queries_per_s": queries.len() as f64 / median(&mut walls),
-    }))
+    });
+    Ok((row, latencies))
 }
 
 fn median(values: &mut [f64]) -> f64 {

@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// Print one JSON object for each run.
     #[arg(long)]
     json: bool,
-    /// Runs in TREC format or another (docs/evaluate.md); - is standard input. Each is compared
+    /// Runs in TREC format or another (docs/experiments.md); - is standard input. Each is compared
     /// with the first.
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,

@@ -8,6 +8,7 @@ use crate::query::parse_tag;
 use millrace::inside::evaluate::{Method, check_weights, fuse, read_runs, write_run};
 use millrace::inside::query::RunTag;
 use serde_json::json;
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -32,7 +33,7 @@ pub(crate) struct Args {
     /// Name of the run: the last word of each line.
     #[arg(long, default_value = "fused", value_parser = parse_tag, value_name = "NAME")]
     tag: RunTag,
-    /// Two runs or more, in TREC format or another (docs/evaluate.md); - is standard input.
+    /// Two runs or more, in TREC format or another (docs/experiments.md); - is standard input.
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
 }
@@ -51,17 +52,35 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     drop(drawn);
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut queries = 0;
+    // The first ten of each query, for a report.
+    let mut first: HashMap<String, Vec<Vec<u8>>> = HashMap::new();
     for ranking in fuse(&runs, method, weights.unwrap_or_default(), args.k)? {
         write_run(&ranking, args.tag.name(), &mut out)?;
         queries += 1;
+        if report::is_asked() {
+            let (qid, hits) = ranking;
+            first.insert(qid, hits.into_iter().take(10).map(|hit| hit.0).collect());
+        }
     }
     out.flush()?;
+    let is_first = |(qid, name): &(&str, &[u8])| {
+        first.get(*qid).is_some_and(|names| names.iter().any(|other| other == name))
+    };
+    let found = runs.iter().zip(&args.runs).map(|(run, path)| {
+        json!({
+            "run": path.display().to_string(),
+            "documents": run.documents().count(),
+            "first_10": run.documents().filter(is_first).count(),
+        })
+    });
     let totals = json!({
         "job": "fuse",
         "method": args.method,
         "weights": args.weights,
         "runs": args.runs.iter().map(|run| run.display().to_string()).collect::<Vec<_>>(),
         "queries": queries,
+        "first_10": first.values().map(Vec::len).sum::<usize>(),
+        "found": found.collect::<Vec<_>>(),
     });
     report::write(totals, 1)
 }

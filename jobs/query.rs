@@ -183,7 +183,7 @@ impl<'a> QueryJob<'a> {
         let algorithm = args.ranking.algorithm;
         if args.leaves_devices(self.score) {
             algorithm.without_devices().map_err(Usage::from)?;
-            let part = if self.score == Score::Impact { ", but for --mode or" } else { "" };
+            let part = if self.score == Score::Impact { ", except for --mode or" } else { "" };
             let name = self.score.name();
             say!("millrace: the score {name} is computed by the CPU alone{part}: no GPU is used");
             return Ok(None);

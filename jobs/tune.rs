@@ -77,6 +77,9 @@ pub(crate) struct Args {
     /// Leave out the document that has the name of the query, for queries that are documents.
     #[arg(long)]
     remove_query: bool,
+    /// Where the best values are on the border of those that were tried, try others beyond.
+    #[arg(long)]
+    wider: bool,
     /// Print everything as one JSON object.
     #[arg(long)]
     json: bool,
@@ -87,13 +90,16 @@ pub(crate) struct Args {
     input: QueryFile,
 }
 
+/// Values that --wider tries of a parameter at most.
+const STEPS: usize = 10;
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let queries = args.input.path().map(Path::to_path_buf).unwrap_or_else(|| STDIN.into());
     crate::cli::args::stdin_once([&queries, &args.qrels])?;
     let qrels = Qrels::open(&args.qrels)?;
     let generation = Generation::open(&args.index)?;
-    let grid = args.grid(&generation.manifest().settings.fields)?;
+    let mut grid = args.grid(&generation.manifest().settings.fields)?;
     let topics = topics(args, &qrels, has_words(&generation))?;
     if !(2..=topics.len()).contains(&args.folds) {
         let message = format!(
@@ -104,10 +110,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let threads = workers_of(args.workers)?;
     let &Args { measure, k, mode, folds, remove_query, .. } = args;
-    let (progress, drawn) = DrawnProgress::begin(in_things("answering", "query", "queries"));
+    let (progress, drawn) = DrawnProgress::begin(in_things("tuning", "answer", "answers"));
     let goal = Goal { measure, k, mode, folds, threads, remove_query, progress };
-    let found = tune(generation.path(), &grid, &topics, &goal)?;
+    let mut found = tune(generation.path(), &grid, &topics, &goal)?;
+    let mut steps = if args.wider { STEPS } else { 0 };
+    while steps > 0 && !grid.border(&found.best.parameters).is_empty() {
+        steps -= 1;
+        grid = grid.wider(&found.best.parameters).map_err(Usage::from)?;
+        found = tune(generation.path(), &grid, &topics, &goal)?;
+    }
     drop(drawn);
+    for name in grid.border(&found.best.parameters) {
+        let more = if args.wider { "" } else { ": --wider goes on from there" };
+        tell!("the best {name} is on the border of the values that were tried{more}");
+    }
     let mut totals = serde_json::to_value(&found)?;
     totals["job"] = "tune".into();
     totals["index"] = args.index.display().to_string().into();

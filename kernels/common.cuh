@@ -11,7 +11,7 @@ typedef unsigned long long u64;
 // Shared memory is dynamic, and one struct a kernel: SHARED(Tables, tables) is a reference to it.
 // The launch passes its bytes, which SHARED_IS compares. DYNAMIC_SHARED(u32, values) is an array
 // instead, of as many bytes as the launch passes. SHARED_GAP is nothing on a device; the tests'
-// emulation, which defines all of these anew, lets nobody touch it.
+// emulation, which defines all of these again, lets nobody touch it.
 #ifndef SHARED
 #define SHARED(type, name)                                    \
     extern __shared__ __align__(16) unsigned char shared_memory[]; \

@@ -26,8 +26,8 @@
 // invert_rehash fills a larger table of forms, invert_fill_table of terms; invert_clear clears.
 //
 // Launch: one dimension; 256 threads a block, 1024 for those that scan; a block a tile, or a thread
-// an item. Results do not depend on the order of threads, but for the numbers of new forms and of
-// terms, and the order of odd and foreign ones.
+// an item. Results do not depend on the order of threads, except for the numbers of new forms and
+// of terms, and the order of odd and foreign ones.
 
 struct Measure {
     BlockScan scan;

@@ -19,7 +19,7 @@
 // src/score/bounds.rs says what a bound is.
 
 #define LIST_BLOCK 128
-// Lists of so many blocks have a bound of their own; every so many blocks have a place.
+// Lists of this many blocks have a bound of their own; every this many blocks have a place.
 #define BOUND_FROM 8
 #define ANCHOR_BLOCKS 16
 

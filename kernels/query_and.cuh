@@ -6,9 +6,9 @@
 
 #define PORTION 1024
 #define AND_THREADS 128
-// A list is read as a whole up to so many postings to a document that is left.
+// A list is read as a whole up to this many postings to a document that is left.
 #define READ 24
-// From so many documents on a thread looks for each.
+// From this many documents on a thread looks for each.
 #define MANY 64
 
 struct AndShared {

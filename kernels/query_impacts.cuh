@@ -1,6 +1,6 @@
 // Learned weights: exact sums of whole numbers, a window of a query at a time, in shared memory.
 //
-// Documents are numbered anew: every 64th comes first (`SPREAD`), a sample that is spread over
+// Documents are renumbered: every 64th comes first (`SPREAD`), a sample that is spread over
 // the collection, then all others. A list, from its place in the arena, a multiple of 256, with W
 // windows of 2^IMPACT_BITS such numbers, and of blocks of BLOCK numbers, if it has those:
 //   starts  [W + 1] uint2   the chunks, and the units of 32 bytes, before those of each window

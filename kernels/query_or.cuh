@@ -235,7 +235,7 @@ __device__ __forceinline__ void one_window(OrShared<BITS>& shared, const u8* are
             u32 offsets[4] = {docids.x & 0xffff, docids.x >> 16, docids.y & 0xffff, docids.y >> 16};
             for (u32 i = 0; i < 4; i++) {
                 u32 shift = Packed<BITS>::shift(offsets[i]), mask = Packed<BITS>::MASK << shift;
-                // Whoever makes the sum zero has the document.
+                // The thread that makes the sum zero has the document.
                 u32 sum = (atomicAnd(Packed<BITS>::word(shared.sums, offsets[i]), ~mask) & mask) >> shift;
                 if (sum >= bar) take(shared, record, states, keys, r, window, offsets[i], sum, is_sample);
             }

@@ -5,7 +5,7 @@
 // Candidates that a block looks at together, at most and at least.
 #define GATHERED 1024
 #define LEAST_GATHERED 32
-// Up to so many are scored by a warp each, which is faster.
+// Up to this many are scored by a warp each, which is faster.
 #define SCORED_BY_WARPS 12
 
 struct RescoreShared {

@@ -34,7 +34,7 @@ struct Piece {
     u32 units;
 };
 
-// Value i of a stream of values of so many bits, 0 to 32. One word behind the stream may be read.
+// Value i of a stream of values of this many bits, 0 to 32. One word behind the stream may be read.
 __device__ __forceinline__ u32 packed_value(const u32* words, u32 bits, u32 i) {
     if (bits == 0) return 0;
     u32 bit = i * bits, word = bit >> 5;

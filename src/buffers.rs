@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// Keeps memory pinned until it is dropped.
 pub(crate) type Pin = Box<dyn Any + Send + Sync>;
 
-/// Buffers have multiples of so many bytes.
+/// Buffers have multiples of this many bytes.
 const STEP: usize = 64 << 10;
 
 /// The most bytes of a shared area. 2 MiB are pinned in 0.2 ms, and 32 MiB in 0.9.

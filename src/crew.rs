@@ -59,7 +59,7 @@ impl Crew {
         came.into_iter().map(|came| came.expect("every piece was done")).collect()
     }
 
-    /// What `work` makes of each number below `count`, in their order. Each of at most so many
+    /// What `work` makes of each number below `count`, in their order. Each of at most this many
     /// threads, of which this one is one, begins with a state of its own and takes the next number.
     ///
     /// # Errors

@@ -237,6 +237,7 @@ pub mod query {
             max_score,
         },
         answers::{
+            latencies::Latencies,
             output::{AnswerForm, RunTag},
             returned::{ReturnedValues, check_returned},
             snippet::{Snippet, Snippets, snippet},

@@ -193,11 +193,11 @@ const LIST_BYTE_COST: u64 = 2;
 /// they double, 16 when terms are sorted for the flush, string 24, first slice 8.
 const UNIT_COST: u64 = 112;
 
-/// A run never costs more, whatever the memory, but for its last piece: one indexer may own all of
-/// it, and slices of postings end at 32 GiB (`dictionary/slices.rs`). The rest is for that piece,
-/// and for sketches, which may find a twentieth too few forms.
+/// A run never costs more, whatever the memory, except for its last piece: one indexer may own all
+/// of it, and slices of postings end at 32 GiB (`dictionary/slices.rs`). The rest is for that
+/// piece, and for sketches, which may find a twentieth too few forms.
 pub(crate) const MOST_RUN_BYTES: u64 = 28 << 30;
-/// Bytes of the strings of such a run: a unit of the dictionary has at most so many, and costs
+/// Bytes of the strings of such a run: a unit of the dictionary has at most this many, and costs
 /// `UNIT_COST`.
 pub(crate) const MOST_STRING_BYTES: u64 = MOST_RUN_BYTES / UNIT_COST * SKETCH_UNIT_BYTES as u64;
 

@@ -170,7 +170,7 @@ pub enum Gpus {
     Auto,
     /// No GPU.
     None,
-    /// So many, or the job fails.
+    /// This many, or the job fails.
     Number(u32),
 }
 

@@ -3,6 +3,8 @@
 //! ([`evaluate::tune`](crate::evaluate::tune)) tells how well such a choice does on other queries.
 
 #![warn(missing_docs)]
+mod wider;
+
 use crate::crew::Crew;
 use crate::evaluate::compare::Comparison;
 use crate::evaluate::measure::Measure;
@@ -184,6 +186,8 @@ impl fmt::Display for Parameters {
 pub struct Grid {
     score: &'static str,
     axes: Vec<(String, Vec<f64>)>,
+    /// What all settings have.
+    same: Given,
     settings: Vec<Scoring>,
     default: usize,
 }
@@ -213,11 +217,19 @@ impl Grid {
                 |(field, values): &(String, Vec<f64>)| (format!("{of}:{field}"), values.clone());
             axes.extend(fields.iter().map(axis));
         }
+        Self::of(axes, same, usual)
+    }
+
+    fn of(
+        axes: Vec<(String, Vec<f64>)>,
+        same: Given,
+        usual: Scoring,
+    ) -> Result<Self, SettingError> {
         let score = usual.score.name();
         if axes.is_empty() {
             return Err(SettingError::value("score", format!("{score} has no parameters")));
         }
-        let mut combined = vec![same];
+        let mut combined = vec![same.clone()];
         for (name, values) in &axes {
             let with = |given: &Given| {
                 values.iter().map(|&v| given.clone().with(name, v)).collect::<Vec<_>>()
@@ -231,7 +243,7 @@ impl Grid {
             settings.push(usual);
             settings.len() - 1
         });
-        Ok(Self { score, axes, settings, default })
+        Ok(Self { score, axes, same, settings, default })
     }
 
     /// The number of settings.

@@ -1,5 +1,5 @@
 //! Documents are added, replaced and deleted by call: one run of what is new, and deletions, in a
-//! new generation (`docs/update.md`).
+//! new generation (`docs/up-to-date.md`).
 //!
 //! ```text
 //! lock -> build a part of the input -> who has these names -> delete -> take the part
@@ -52,7 +52,7 @@ const FEW_RUNS: usize = 10;
 /// Bytes of text for which a worker is worth starting.
 const WORKER_BYTES: usize = 1 << 20;
 
-/// A run of which more than one document in so many is deleted is written anew.
+/// A run of which more than one document in this many is deleted is written again.
 const WORN_PART: u64 = 5;
 
 /// What is changed, and how.
@@ -144,7 +144,7 @@ impl Update {
     }
 
     /// Deletes all documents that are wanted gone, and then adds those of the input if it has any,
-    /// of at most so many bytes. A writer holds what is open, and merges beside.
+    /// of at most this many bytes. A writer holds what is open, and merges beside.
     fn change(
         self,
         wanted: &Gone,

@@ -6,7 +6,7 @@
 //!
 //! Each connection is a thread that sends a request when its turn comes: RATE requests a second in
 //! all, or as fast as it can if that is 0. Times count from when a request was due, so that a
-//! server that is behind does not hide it. With a BATCH, requests are lists of so many queries.
+//! server that is behind does not hide it. With a BATCH, requests are lists of this many queries.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -94,7 +94,7 @@ pub(crate) struct Args {
     /// The r-th most frequent query of the log comes in proportion to r^-F.
     #[arg(long, default_value = "0.83", value_name = "F")]
     log_skew: f64,
-    /// Only queries of the log of which, by chance, so many documents have all terms.
+    /// Only queries of the log of which, by chance, this many documents have all terms.
     #[arg(long, default_value = "0", value_name = "N")]
     log_hits: f64,
     /// Write made-up PageRank values too, `name TAB value`, into pagerank.tsv.

@@ -117,7 +117,7 @@ fn with_common(mut job: Command) -> Command {
         let quiet = Arg::new("quiet").long("quiet").action(ArgAction::SetTrue);
         let report = Arg::new("report").long("report").value_name("FILE");
         let what = "Write a report of the job to FILE: a page with charts if the name ends in \
-                    .html, otherwise JSON. See docs/reports.md";
+                    .html, otherwise JSON. See docs/operate.md";
         let log = Arg::new("log_form").long("log").value_parser(["text", "json"]);
         let how = "Form of messages: text, or json: an object on each line, also of each step";
         job = job

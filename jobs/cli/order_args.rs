@@ -12,8 +12,8 @@ use std::path::PathBuf;
 pub(crate) struct OrderArgs {
     /// How documents are numbered. input: as they are read. url: by address, hosts read from their
     /// end. name: by name. length: shortest first. topic: those with many terms in common stand
-    /// together. global: best first, by --alpha of PageRank and the greatest score of their terms;
-    /// for --score wang.
+    /// together. global: documents with the best static score first (PageRank and best term score,
+    /// weighted by --alpha); for --score wang.
     #[arg(long, value_parser = DocumentOrder::NAMES, value_name = "NAME", hide_possible_values = true)]
     order: Option<String>,
     /// File with the PageRank of documents, lines `name TAB value`. --score wang uses it.

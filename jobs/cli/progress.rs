@@ -1,5 +1,5 @@
-//! The progress of a job: a line on a terminal, drawn anew ten times a second, never wider than the
-//! terminal, and gone when the job ends.
+//! The progress of a job: a line on a terminal, drawn again ten times a second, never wider than
+//! the terminal, and gone when the job ends.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use millrace::inside::build::{BuildProgress, OnProgress};
@@ -7,9 +7,9 @@ use millrace::inside::index::Stop;
 use millrace::inside::log::IS_JSON;
 use millrace::inside::shown::{bytes, count, number_of};
 use std::io::IsTerminal;
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, LazyLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -84,15 +84,10 @@ fn build_line(progress: &BuildProgress, took: Duration) -> String {
     match (read_bytes, total_bytes) {
         // The length of standard input is unknown.
         (read, 0) => {
-            let rate = match took >= SETTLED {
-                true => format!(" ({}/s)", bytes((read as f64 / took.as_secs_f64()) as u64)),
-                false => String::new(),
-            };
-            format!("indexing: {}{rate}, {what}", bytes(read))
+            format!("indexing: {}{}, {what}", bytes(read), rate(read, took))
         }
         (read, total) if read < total => {
-            let of = format!("{} of {}", bytes(read), bytes(total));
-            format!("{}: {of}, {what}", how_far("indexing", read, total, took))
+            format!("{}, {what}", in_bytes("indexing")(read, total, took))
         }
         _ => format!("writing: {what}"),
     }
@@ -102,6 +97,14 @@ fn build_line(progress: &BuildProgress, took: Duration) -> String {
 fn how_far(doing: &str, done: u64, of: u64, took: Duration) -> String {
     let percent = u128::from(done.min(of)) * 100 / u128::from(of.max(1));
     format!("{doing} {percent} %{}", left(done, of, took))
+}
+
+/// Empty before it has settled.
+fn rate(done: u64, took: Duration) -> String {
+    match took >= SETTLED {
+        true => format!(" ({}/s)", bytes((done as f64 / took.as_secs_f64()) as u64)),
+        false => String::new(),
+    }
 }
 
 /// Empty when it cannot be told.
@@ -173,7 +176,18 @@ impl Drop for DrawnProgress {
 /// The line of work that is counted in bytes.
 pub(crate) fn in_bytes(doing: &'static str) -> impl Fn(u64, u64, Duration) -> String {
     move |done, of, took| {
-        format!("{}: {} of {}", how_far(doing, done, of, took), bytes(done), bytes(of))
+        let how_far = how_far(doing, done, of, took);
+        format!("{how_far}: {} of {}{}", bytes(done), bytes(of), rate(done, took))
+    }
+}
+
+/// The line of queries of a file, whose bytes say how far they are.
+pub(crate) fn in_queries(read: Arc<AtomicU64>) -> impl Fn(u64, u64, Duration) -> String {
+    move |done, of, took| {
+        let queries = read.load(Ordering::Relaxed);
+        let rate = count((queries as f64 / took.as_secs_f64().max(1e-3)) as u64);
+        let how_far = how_far("answering", done, of, took);
+        format!("{how_far}: {}, {rate} a second", number_of(queries, "query", "queries"))
     }
 }
 
@@ -208,11 +222,13 @@ mod tests {
             snapshot.documents = 123_456;
             snapshot.runs = 1;
         };
-        let expected = "indexing 50 %, 10 s left: 5.00 GiB of 10.00 GiB, 123,456 documents, 1 run";
-        assert_eq!(line(half, 10), expected);
-        assert_eq!(line(half, 0), expected.replace(", 10 s left", ""));
-        assert_eq!(line(half, 300), expected.replace("10 s", "5 min"));
-        assert_eq!(line(half, 30_000), expected.replace("10 s", "9 h"));
+        let expected = |left: &str, rate: &str| {
+            format!("indexing 50 %{left}: 5.00 GiB of 10.00 GiB{rate}, 123,456 documents, 1 run")
+        };
+        assert_eq!(line(half, 10), expected(", 10 s left", " (512.00 MiB/s)"));
+        assert_eq!(line(half, 0), expected("", ""));
+        assert_eq!(line(half, 300), expected(", 5 min left", " (17.07 MiB/s)"));
+        assert_eq!(line(half, 30_000), expected(", 9 h left", " (174.76 KiB/s)"));
         let stdin = |snapshot: &mut BuildProgress| snapshot.read_bytes = 3 << 20;
         assert_eq!(line(stdin, 0), "indexing: 3.00 MiB, 0 documents, 0 runs");
         assert_eq!(line(stdin, 3), "indexing: 3.00 MiB (1.00 MiB/s), 0 documents, 0 runs");
@@ -224,7 +240,9 @@ mod tests {
         let took = Duration::from_secs(2);
         let queries = "answering 50 %, 2 s left: 500 of 1,000 queries, 250 a second";
         assert_eq!(in_things("answering", "query", "queries")(500, 1000, took), queries);
-        assert_eq!(in_bytes("reading")(1, 2, took), "reading 50 %, 2 s left: 1 B of 2 B");
-        assert_eq!(in_bytes("checking")(0, 2048, took), "checking 0 %: 0 B of 2.00 KiB");
+        let queries = in_queries(Arc::new(AtomicU64::new(500)));
+        assert_eq!(queries(1, 2, took), "answering 50 %, 2 s left: 500 queries, 250 a second");
+        assert_eq!(in_bytes("reading")(1, 2, took), "reading 50 %, 2 s left: 1 B of 2 B (0 B/s)");
+        assert_eq!(in_bytes("checking")(0, 2048, took), "checking 0 %: 0 B of 2.00 KiB (0 B/s)");
     }
 }

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// The version of what a report's fields mean (docs/reports.md); it grows when one changes or goes.
+/// The version of what a report's fields mean (docs/operate.md); it grows when one changes or goes.
 const SCHEMA: u32 = 2;
 
 /// The job has written its report itself, which may tell more of a failure.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The job is to end: what cannot be written at once is left.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// A pipe whose reader is slow takes so many bytes whenever it takes any.
+/// A pipe whose reader is slow takes this many bytes whenever it takes any.
 const AT_ONCE: usize = 512;
 
 /// From now on no message waits for its reader.

@@ -7,10 +7,14 @@ use clap::{Arg, Command};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// Jobs and options of other programs, and ours.
-const MEANT: [(&str, &str); 9] = [
+/// Jobs and options of other programs, and ours, parted by commas.
+const MEANT: [(&str, &str); 13] = [
     ("index", "build"),
     ("search", "query"),
+    ("add", "build,update"),
+    ("stats", "info"),
+    ("filter", "query --filter"),
+    ("version", "--version"),
     ("eval", "evaluate"),
     ("verify", "check"),
     ("--k", "-k"),
@@ -82,7 +86,7 @@ pub(crate) fn suggest(command: &Command, words: &[OsString], mut error: Error) -
         _ => None,
     };
     if let Some(meant) = of(&error, ContextKind::InvalidSubcommand) {
-        let meant = ContextValue::Strings(vec![meant.into()]);
+        let meant = ContextValue::Strings(meant.split(',').map(Into::into).collect());
         error.insert(ContextKind::SuggestedSubcommand, meant);
     }
     if let Some(meant) = of(&error, ContextKind::InvalidArg).filter(|meant| has(meant)) {
@@ -134,6 +138,8 @@ mod tests {
         for (line, meant) in [
             ("m search --index i", Some("'query'")),
             ("m index docs", Some("'build'")),
+            ("m add docs", Some("'build', 'update'")),
+            ("m version", Some("'--version'")),
             ("m query --index i --k 5", Some("'-k'")),
             ("m build --index i --k 5 docs", None),
             ("m check --index i --threads 5", Some("'--workers'")),

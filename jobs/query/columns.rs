@@ -18,9 +18,9 @@ pub(crate) struct ColumnArgs {
     /// without a value are last. All that matches is looked at.
     #[arg(long, value_name = "COLUMN[:desc]")]
     sort: Option<SortBy>,
-    /// Count what all that matches has in some columns. Of words the N are told that most documents
-    /// have (10), of numbers and dates the least, the greatest and the mean. Goes with --format
-    /// jsonl.
+    /// Count what all that matches has in some columns. Of words the N are printed that most
+    /// documents have (10), of numbers and dates the least, the greatest and the mean. Goes with
+    /// --format jsonl.
     #[arg(long, value_name = "COLUMN[:N],...", value_delimiter = ',')]
     facets: Vec<FacetBy>,
     /// Columns and stored fields whose values come with hits, parted by commas, with --format jsonl
@@ -67,7 +67,7 @@ impl ColumnArgs {
         all.map_err(|why| Usage(format!("--return {why}")))
     }
 
-    /// The queries with what is asked of columns, but for what they ask themselves.
+    /// The queries with what is asked of columns, except for what they ask themselves.
     pub(crate) fn give(
         &self,
         queries: impl Iterator<Item = ReadQuery> + Send + 'static,

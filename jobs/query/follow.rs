@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Moves what was made for a generation to another, from which queries are answered already.
 pub(crate) type Renew<T = Arc<Snapshot>> = Box<dyn FnMut(&T) + Send>;
 
-/// Devices are filled anew at once only if that was so long ago.
+/// Devices are filled again at once only if that was so long ago.
 pub(crate) const QUIET: Duration = Duration::from_secs(10);
 
 /// `renew` in a thread of its own: at once if the time before was `quiet`; else it `tell`s, and
@@ -26,7 +26,7 @@ pub(crate) fn when_quiet<T: Clone + Send + 'static>(
     let work = move || {
         let mut before: Option<Instant> = None;
         while let Ok(first) = came.recv() {
-            // What came while devices were filled is passed over but for the last.
+            // What came while devices were filled is passed over except for the last.
             let mut last = came.try_iter().last().unwrap_or(first);
             if before.is_some_and(|before| before.elapsed() < quiet) {
                 tell();
@@ -85,7 +85,7 @@ pub(crate) fn stay(ranking: &RankingArgs, snapshot: &Snapshot) -> anyhow::Result
     let number = manifest.generation;
     let tell = move || {
         tell!(
-            "millrace: {name}: another generation is live; the queries stay with {number} until the job is started anew"
+            "millrace: {name}: another generation is live; the queries stay with {number} until the job is started again"
         );
     };
     let follower = Follower::only_tell(&ranking.index, manifest, tell)?;

@@ -1,7 +1,7 @@
 //! The options that name the queries and say how they are read.
 
 use crate::Usage;
-use crate::cli::progress::{DrawnProgress, in_bytes, is_quiet};
+use crate::cli::progress::{DrawnProgress, in_queries, is_quiet};
 use crate::papers;
 use anyhow::{Context, anyhow, bail};
 use millrace::inside::index::Stop;
@@ -11,6 +11,8 @@ use millrace::{Generation, Lines, Query, Syntax};
 use std::fs::Metadata;
 use std::io::{ErrorKind, IsTerminal, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A file of queries.
 #[derive(clap::Args, Clone, Debug)]
@@ -134,11 +136,14 @@ impl QueryInput {
         let file = path.and_then(|path| path.metadata().ok()).filter(Metadata::is_file);
         progress.expect(file.map_or(0, |file| file.len()));
         let is_drawn = !std::io::stdout().is_terminal();
-        let drawn = is_drawn.then(|| DrawnProgress::start(&progress, in_bytes("answering")));
+        let read = Arc::new(AtomicU64::new(0));
+        let line = in_queries(read.clone());
+        let drawn = is_drawn.then(|| DrawnProgress::start(&progress, line));
         let mut before = 0;
         let queries = queries.inspect(move |query| {
             if let Ok(Ok(query)) = query {
                 let (_, offset) = query.at;
+                read.fetch_add(1, Ordering::Relaxed);
                 progress.pass(offset.saturating_sub(before));
                 before = offset;
             }

@@ -105,7 +105,7 @@ struct Cursor {
     u32 block;
     u32 place;         // of the block, in words; of a tail, the byte of the next posting
     u32 count;         // postings of the block
-    u32 read;          // of which so many were read
+    u32 read;          // of which this many were read
     u32 width;         // of a slot
     u32 low_width;     // of overflows
     u32 passed;        // exceptions that were read

@@ -20,7 +20,7 @@ struct Term {
     u32 postings;      // that are there
     u32 buckets;
     u32 shift;
-    u32 block_bits;    // a block has 1 << block_bits postings, but for the last
+    u32 block_bits;    // a block has 1 << block_bits postings, except for the last
     u32 travels;       // if the list came with the batch, and is not in the cache
     float weight;
 };

@@ -18,7 +18,7 @@
 //    next token needs is asked for before this token is searched.
 // 3. 31 caches are compared at once; a ballot and a count give the place. A single candidate is
 //    believed: its string is asked for, and compared when the next token has been searched; if it
-//    was another, the token is searched anew before the next one has an effect. Where several
+//    was another, the token is searched again before the next one has an effect. Where several
 //    caches are equal, or the string is long, each of those lanes looks at its own string.
 // 4. A full child is split before it is entered; terms, strings and children move by shuffles.
 // 5. A term that was found: its record of 32 bytes is asked for, and used when the next term is

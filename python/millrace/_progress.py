@@ -58,7 +58,7 @@ class Bar:
 
 
 class Line:
-    """Written anew once a second."""
+    """Written again once a second."""
 
     def __init__(self, documents):
         self.documents = documents

@@ -35,11 +35,11 @@ def _one_word(name: str) -> str:
 
 
 class Retriever(_Transformer):
-    """Retrieves the best documents for each query of a data frame, or ranks anew those that it has.
+    """Retrieves the best documents for each query of a data frame, or ranks again those that it has.
 
     Args:
         index: an open index, or the path of one.
-        k: the most documents for a query; those that are ranked anew are all kept.
+        k: the most documents for a query; those that are ranked again are all kept.
         mode, algorithm, workers, rm3: as in `Index.search_many`.
         text: gives each document a column `text`, which rerankers read. True reads it again from the files that were
             indexed; else it is a mapping of texts by docno, or what is called with a docno and returns its text.
@@ -86,7 +86,7 @@ class Retriever(_Transformer):
             raise ValueError(f"the queries have no column {', '.join(sorted(missing))}")
         given = "docno" in queries.columns
         if not given and "docid" in queries.columns:
-            raise ValueError("documents that are ranked anew are known by their docno, and there is only a docid")
+            raise ValueError("documents that are ranked again are known by their docno, and there is only a docid")
         for name in ("qid", asked, *(("docno",) if given else ())):
             if queries[name].isna().any():
                 row = int(numpy.flatnonzero(queries[name].isna())[0])

@@ -198,7 +198,7 @@ pub(crate) fn build<'py>(
     Ok(dict)
 }
 
-/// What a lock guards, whoever panicked while holding it: a list that is whole after any panic.
+/// What a lock guards, even if its holder panicked: a list that is whole after any panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -351,7 +351,7 @@ impl Hits {
         self.found.values(py, (self.start, self.end), name)
     }
 
-    /// The part of each text that has the most words of the query, of so many characters at most:
+    /// The part of each text that has the most words of the query, of this many characters at most:
     /// `str[hits]`. They are read as `texts` does; `Index.snippet` takes texts that a program has.
     #[pyo3(signature = (length=160))]
     fn snippets<'py>(

@@ -42,7 +42,7 @@ use std::sync::{Arc, Mutex};
 ///         static_scale is "greatest", "log" or "rank". b may be a dictionary by field, where "*"
 ///         is all text.
 ///     boost: weights of the fields that words are looked for in, such as {"title": 3, "body": 1};
-///         "*" is all text (docs/fields.md).
+///         "*" is all text (docs/queries.md).
 ///     verify: verify the checksums of all postings first.
 ///     generation: the number of a generation that was kept; the live one if left out.
 ///
@@ -303,7 +303,7 @@ impl Index {
     ///     query_format: of a file, if it is not to be guessed: "words", "tsv", "json" and so on.
     ///     progress: as in `build`, with queries, total_queries and finished; with rm3 each query
     ///         counts twice, when it is expanded and when it is answered.
-    ///     filter, sort, facets: as in `search`; not with candidates, but for the filter.
+    ///     filter, sort, facets: as in `search`; not with candidates, except for the filter.
     #[pyo3(signature = (queries, k=None, *, mode="or", algorithm="auto", syntax="words", count=false, workers=None, rm3=None,
         remove_query=false, candidates=None, query_format=None, progress=None, filter=None,
         sort=None, facets=None))]

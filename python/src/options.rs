@@ -179,7 +179,7 @@ impl<T> OneOrMore<T> {
     }
 }
 
-/// So many threads; as many as cores if none are named.
+/// This many threads; as many as cores if none are named.
 pub(crate) fn threads(workers: Option<usize>) -> PyResult<NonZeroUsize> {
     match workers {
         Some(n @ 1..=1024) => Ok(NonZeroUsize::new(n).expect("it is 1 or more")),

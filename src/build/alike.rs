@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use twox_hash::XxHash3_128;
 
-/// A range of all hashes: number `part` of so many.
+/// A range of all hashes: number `part` of this many.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct HashRange {
     part: u32,
@@ -58,7 +58,7 @@ const SENT_BYTES: u64 = 128 << 20;
 const LEXICON_BYTES: u64 = 16 << 20;
 
 impl HashRange {
-    /// Ranges for so many hashes of so many bytes in all parts, and in the largest.
+    /// Ranges for this many hashes of this many bytes in all parts, and in the largest.
     fn all(all: u64, largest: u64, most: u64) -> impl Iterator<Item = Self> {
         let parts = all.div_ceil(most.max(1)).max(largest.div_ceil(SENT_BYTES)).max(1) as u32;
         (0..parts).map(move |part| Self { part, parts })

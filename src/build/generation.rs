@@ -67,7 +67,7 @@ pub struct PhasesReport {
     pub finish_s: f64,
 }
 
-/// The share of the memory of texts that is kept back for rounding: 1 of so many parts.
+/// Share of the text memory kept back for rounding: 1 of this many parts.
 const TEXTS_PART: usize = 8;
 
 #[derive(Default)]

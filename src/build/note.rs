@@ -136,7 +136,7 @@ impl fmt::Display for Note {
             Self::Unspaced(letters) => {
                 write!(f, "more than a tenth of the letters in a sample of the texts are {letters}")
             }
-            Self::Anew(reason) => write!(f, "the index is built anew: {reason}"),
+            Self::Anew(reason) => write!(f, "the index is built again: {reason}"),
             Self::NotUtf8 { count, first } => {
                 let first = first.join(", ");
                 write!(

@@ -172,7 +172,7 @@ pub struct SplitReport {
 }
 
 impl BuildReport {
-    /// Describes what was built by this process, a part of so many, if there are several.
+    /// Describes what was built by this process, a part of this many, if there are several.
     pub(super) fn new(
         options: &BuildOptions,
         built: &Built,

@@ -19,7 +19,7 @@
 //! | m, if that is less than n / 8, rounded up | the places, rising: a byte each |
 //! | n / 8, rounded up, otherwise | bit i, from the low bit of byte 0: is value i an exception? |
 //! | m x c / 8, rounded up | the low c bits of each overflow, as [`bits`] writes them |
-//! | the rest | overflow >> c in unary, so many ones and a zero; ones fill the last byte |
+//! | the rest | overflow >> c in unary, this many ones and a zero; ones fill the last byte |
 //!
 //! Nothing is shared by blocks.
 

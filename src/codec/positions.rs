@@ -56,8 +56,8 @@ pub(crate) fn encode(values: &[u32], unary: &mut UnaryWriter, out: &mut Vec<u8>)
     }
 }
 
-/// Whether a block of so many bytes may have so many values: each takes a bit at least, but where
-/// all are 0, which is one for each posting.
+/// Whether a block of this many bytes may have this many values: each takes a bit at least, but
+/// where all are 0, which is one for each posting.
 pub(crate) fn may_hold(bytes: usize, count: u64, postings: usize) -> bool {
     count <= 8 * bytes as u64 || count <= postings as u64 && bytes > 0
 }

@@ -66,7 +66,7 @@ pub(crate) fn read(stream: &[u8], from: u64, out: &mut [u32]) -> Option<u64> {
     Some(start)
 }
 
-/// The bit behind so many values from the beginning of the stream; `None` if it ends before.
+/// The bit behind this many values from the beginning of the stream; `None` if it ends before.
 #[inline]
 pub(crate) fn skip(stream: &[u8], values: usize) -> Option<u64> {
     let mut left = values;

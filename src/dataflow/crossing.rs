@@ -15,6 +15,8 @@
 
 #![allow(unsafe_code)]
 
+use abomonation::Abomonation;
+use std::cell::OnceCell;
 use std::io::Write;
 use timely::Accountable;
 use timely::bytes::arc::Bytes;
@@ -22,7 +24,8 @@ use timely::container::{DrainContainer, PushInto, SizableContainer};
 use timely::dataflow::channels::ContainerBytes;
 
 pub(crate) trait CrossingRecord: Sized {
-    fn write(&self, put: &mut impl FnMut(u64));
+    /// Appends its words.
+    fn write(&self, to: &mut Vec<u64>);
 
     /// Reads what [`write`](Self::write) laid out; none if the words are no record.
     fn read(words: &mut Words<'_>) -> Option<Self>;
@@ -30,13 +33,16 @@ pub(crate) trait CrossingRecord: Sized {
 
 /// Records that may go to workers of other processes, or what is wrong with those that came.
 #[derive(Clone)]
-pub(crate) struct Crossing<R>(pub(super) Vec<Result<R, String>>);
+pub(crate) struct Crossing<R>(pub(super) Vec<Result<R, String>>, Written);
+
+/// The words of the records, from when timely asks for their length to when it takes them.
+type Written = OnceCell<Vec<u64>>;
 
 const WORD: usize = size_of::<u64>();
 
 impl<R> Default for Crossing<R> {
     fn default() -> Self {
-        Self(Vec::new())
+        Self(Vec::new(), Written::new())
     }
 }
 
@@ -69,7 +75,7 @@ impl<R> SizableContainer for Crossing<R> {
     fn ensure_capacity(&mut self, stash: &mut Option<Self>) {
         let mut inner = stash.take().map(|stash| stash.0);
         self.0.ensure_capacity(&mut inner);
-        *stash = inner.map(Self);
+        *stash = inner.map(|inner| Self(inner, Written::new()));
     }
 }
 
@@ -87,8 +93,12 @@ impl<R> PushInto<Result<R, String>> for Crossing<R> {
 
 impl<R: CrossingRecord> Crossing<R> {
     /// A damaged record, which no operator passes on, is left out.
-    fn words(&self, put: &mut impl FnMut(u64)) {
-        self.0.iter().flatten().for_each(|record| record.write(put));
+    fn words(&self) -> &[u64] {
+        self.1.get_or_init(|| {
+            let mut words = Vec::new();
+            self.0.iter().flatten().for_each(|record| record.write(&mut words));
+            words
+        })
     }
 
     fn read(mut words: Words<'_>) -> Result<Vec<Result<R, String>>, String> {
@@ -114,29 +124,31 @@ impl<R: CrossingRecord> ContainerBytes for Crossing<R> {
             }
             Err(error) => Err(error),
         };
-        Self(records.unwrap_or_else(|error| vec![Err(error)]))
+        Self(records.unwrap_or_else(|error| vec![Err(error)]), Written::new())
     }
 
     fn length_in_bytes(&self) -> usize {
-        let mut words = 0;
-        self.words(&mut |_| words += 1);
-        WORD * (1 + words)
+        WORD * (1 + self.words().len())
     }
 
     fn into_bytes<W: Write>(&self, writer: &mut W) {
-        let mut words = Vec::new();
-        self.words(&mut |word| words.push(word));
-        encode(&words, writer);
+        encode(self.words(), writer);
     }
 }
 
 /// Writes the number of words and the words.
 fn encode(words: &[u64], writer: &mut impl Write) {
-    for word in std::iter::once(&(words.len() as u64)).chain(words) {
-        // SAFETY: a u64 has no padding, so each of its bytes may be read.
-        let written = unsafe { abomonation::encode(word, writer) };
-        written.expect("timely makes room for length_in_bytes");
-    }
+    put_whole(&(words.len() as u64), writer);
+    let (rows, rest) = words.as_chunks::<32>();
+    rows.iter().for_each(|row| put_whole(row, writer));
+    rest.iter().for_each(|word| put_whole(word, writer));
+}
+
+/// Writes a u64 or an array of them.
+fn put_whole<T: Abomonation + bytemuck::NoUninit>(words: &T, writer: &mut impl Write) {
+    // SAFETY: the bound says that it has no padding, so each of its bytes may be read.
+    let written = unsafe { abomonation::encode(words, writer) };
+    written.expect("timely makes room for length_in_bytes");
 }
 
 /// Checks that a message has as many words as it says.
@@ -199,19 +211,22 @@ impl<'a> Words<'a> {
         self.word()?.try_into().ok()
     }
 
+    /// The next words, which there are.
+    fn take(&mut self, words: usize) -> &'a [u8] {
+        let rest = std::mem::take(&mut self.rest);
+        let (taken, rest) = rest.split_at_mut(words * WORD);
+        self.rest = rest;
+        taken
+    }
+
     pub(crate) fn numbers(&mut self) -> Option<Vec<u64>> {
         let count = self.count(WORD)?;
-        (0..count).map(|_| self.word()).collect()
+        Some(bytemuck::cast_slice(self.take(count)).to_vec())
     }
 
     pub(crate) fn bytes(&mut self) -> Option<Vec<u8>> {
         let count = self.count(1)?;
-        let mut bytes = Vec::with_capacity(count.next_multiple_of(WORD));
-        for _ in 0..count.div_ceil(WORD) {
-            bytes.extend_from_slice(&self.word()?.to_le_bytes());
-        }
-        bytes.truncate(count);
-        Some(bytes)
+        Some(self.take(count.div_ceil(WORD))[..count].to_vec())
     }
 
     pub(crate) fn text(&mut self) -> Option<String> {
@@ -220,23 +235,21 @@ impl<'a> Words<'a> {
 }
 
 /// Their number, and each.
-pub(crate) fn put_numbers(numbers: &[u64], put: &mut impl FnMut(u64)) {
-    put(numbers.len() as u64);
-    numbers.iter().for_each(|&number| put(number));
+pub(crate) fn put_numbers(numbers: &[u64], to: &mut Vec<u64>) {
+    to.push(numbers.len() as u64);
+    to.extend_from_slice(numbers);
 }
 
-pub(crate) fn put_text(text: &str, put: &mut impl FnMut(u64)) {
-    put_bytes(text.as_bytes(), put);
+pub(crate) fn put_text(text: &str, to: &mut Vec<u64>) {
+    put_bytes(text.as_bytes(), to);
 }
 
 /// Their number, and eight a word.
-pub(crate) fn put_bytes(bytes: &[u8], put: &mut impl FnMut(u64)) {
-    put(bytes.len() as u64);
-    for bytes in bytes.chunks(WORD) {
-        let mut word = [0; WORD];
-        word[..bytes.len()].copy_from_slice(bytes);
-        put(u64::from_le_bytes(word));
-    }
+pub(crate) fn put_bytes(bytes: &[u8], to: &mut Vec<u64>) {
+    to.push(bytes.len() as u64);
+    let from = to.len();
+    to.resize(from + bytes.len().div_ceil(WORD), 0);
+    bytemuck::cast_slice_mut(&mut to[from..])[..bytes.len()].copy_from_slice(bytes);
 }
 
 #[cfg(test)]
@@ -249,10 +262,10 @@ mod tests {
     struct Sample(u32, Vec<u64>, String);
 
     impl CrossingRecord for Sample {
-        fn write(&self, put: &mut impl FnMut(u64)) {
-            put(self.0.into());
-            put_numbers(&self.1, put);
-            put_text(&self.2, put);
+        fn write(&self, to: &mut Vec<u64>) {
+            to.push(self.0.into());
+            put_numbers(&self.1, to);
+            put_text(&self.2, to);
         }
 
         fn read(words: &mut Words<'_>) -> Option<Self> {

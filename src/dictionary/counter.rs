@@ -271,7 +271,7 @@ impl<C: TokenCounting> Counter<C> {
         Self { scanner, found, lengths, field_lengths, keep, most_bytes, needed, parts }
     }
 
-    /// The index has so many fields.
+    /// The index has this many fields.
     pub(crate) fn with_fields(&mut self, fields: usize) {
         self.found.memo.with_fields(fields);
         self.found.field_tokens.resize(fields, 0);

@@ -66,7 +66,7 @@ pub(crate) struct Memo<S: Copy> {
     is_full: bool,
     /// Its memory is kept when it is emptied.
     is_kept: bool,
-    /// The number of the piece, and its forms so far but for stop words.
+    /// The number of the piece, and its forms so far except for stop words.
     piece: u32,
     forms: Sketch,
 }

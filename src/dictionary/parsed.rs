@@ -21,8 +21,8 @@ pub trait Regroup {
     #[inline]
     fn page(&mut self, _input: u32, _page: &Page<'_>) {}
 
-    /// Where the parts of the text of the document that comes next begin, but for the first: bytes
-    /// of it, rising. A text that nothing is said of is one part.
+    /// Where the parts of the text of the document that comes next begin, except for the first:
+    /// bytes of it, rising. A text that nothing is said of is one part.
     #[inline]
     fn parts(&mut self, _starts: &[usize]) {}
 

@@ -22,7 +22,7 @@ struct TermPlaces {
 #[derive(Clone, Copy)]
 enum Border {
     Part,
-    /// Before the text of a field, in which positions count anew.
+    /// Before the text of a field, where positions begin again.
     Field,
     Document,
 }

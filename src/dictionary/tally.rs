@@ -72,8 +72,8 @@ impl LinePostings {
         first
     }
 
-    /// Appends the postings to lists but for the first, which the owner writes, who knows the gap
-    /// before it. Returns that one: its document, counted from the first of the piece, and its
+    /// Appends the postings to lists except for the first, which the owner writes, who knows the
+    /// gap before it. Returns that one: its document, counted from the first of the piece, and its
     /// frequency.
     #[inline(always)]
     fn lay(&self, spilled: &SpilledPostings, lists: &mut Vec<u8>) -> (u32, u32) {
@@ -154,7 +154,7 @@ impl SeenCount {
     }
 }
 
-/// The postings of a piece, but for those in the terms' lines.
+/// The postings of a piece, except for those in the terms' lines.
 #[derive(Default)]
 struct TalliedPostings {
     /// By the numbers of terms. Apart from their lines: common terms, which have low numbers, so
@@ -366,7 +366,7 @@ impl Tally {
         self
     }
 
-    /// For an index with so many fields.
+    /// For an index with this many fields.
     #[must_use]
     pub(crate) fn with_fields(mut self, fields: usize) -> Self {
         self.counter.with_fields(fields);

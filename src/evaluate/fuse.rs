@@ -59,7 +59,7 @@ impl Method {
 pub(crate) type NamedRanking = (String, Vec<(Vec<u8>, f64)>);
 
 /// # Errors
-/// If there is not a weight for each of so many runs, one is below 0 or not finite, or all are 0.
+/// If there is not a weight for each of this many runs, one is below 0 or not finite, or all are 0.
 pub fn check_weights(weights: &[f64], runs: usize) -> Result<(), SettingError> {
     let are_numbers = weights.iter().all(|weight| *weight >= 0.0 && weight.is_finite());
     if weights.len() == runs && are_numbers && weights.iter().any(|weight| *weight > 0.0) {

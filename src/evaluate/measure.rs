@@ -59,7 +59,7 @@ const PERSISTENCE: f64 = 0.8;
 /// The greatest level that ERR knows.
 const MOST_LEVEL: i32 = 4;
 
-/// The rankings of TREC have so many documents; measures without a cutoff are meant for these.
+/// The rankings of TREC have this many documents; measures without a cutoff are meant for these.
 const USUAL_DEPTH: usize = 1000;
 
 /// What trec_eval adds to counts of judged documents, which may be 0.
@@ -77,7 +77,7 @@ pub struct Measure {
     p: f64,
     /// Leaves out documents that are not judged.
     judged_only: bool,
-    /// Of SetP: by the greatest value that so many documents can have.
+    /// Of SetP: by the greatest value that this many documents can have.
     is_relative: bool,
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct RankedLevels {
     pub ties: Vec<Range<usize>>,
 }
 
-/// A query is lost if none of so many first documents is judged.
+/// A query is lost if none of this many first documents is judged.
 pub(super) const FIRST: usize = 10;
 
 impl RankedLevels {

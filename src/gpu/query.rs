@@ -127,7 +127,7 @@ impl QueryTuning {
         KernelSource { name: "query", text, sizes: sizes.into() }
     }
 
-    /// Of a block with sums of so many bits.
+    /// Of a block with sums of this many bits.
     pub(crate) fn or_shared_bytes(&self, bits: u32) -> u32 {
         (1 << self.window_bits) / 8 * bits + 4 * self.found + SHARED_BESIDE
     }

@@ -31,7 +31,7 @@ const DATA: u64 = BODY + 4 * CODES as u64;
 /// Bytes of a list's bounds that are fetched ahead.
 const FETCHED: usize = 1024;
 
-/// Words with a bit for each block of so many documents.
+/// Words with a bit for each block of this many documents.
 pub(crate) fn words_of(documents: u32) -> usize {
     documents.div_ceil(WORD_DOCUMENTS) as usize
 }

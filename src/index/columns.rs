@@ -36,7 +36,6 @@ struct ColumnEntry {
     widths: [u8; 3],
     zero: u32,
     values: u64,
-    /// The least key.
     least: u64,
     words: u64,
     word_bytes: u64,

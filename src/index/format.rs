@@ -16,7 +16,7 @@ pub(crate) const LEXICON_BLOCK: usize = 16;
 /// Entries of the lexicon's directory: one a collection, and the end.
 pub(crate) const DIRECTORY_ENTRIES: usize = TRIE_COLLECTIONS + 1;
 pub(crate) const MAX_TERM_BYTES: usize = 255;
-/// Stands for the length of a document that has at least so many tokens.
+/// Stands for the length of a document that has at least this many tokens.
 pub(crate) const LONG: u16 = u16::MAX;
 
 /// Zero bytes behind the last list and its padding, so that wide loads stay inside the file.

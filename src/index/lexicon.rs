@@ -63,8 +63,9 @@ pub(crate) struct LexiconHeader {
 const POSITIONS: u32 = 1 << 16;
 
 const DIRECTORY_BYTES: u64 = 4 * DIRECTORY_ENTRIES as u64;
-/// A directory of at most so many collections is sparse: of those that have terms, in rising order,
-/// the number and the first block; and behind them how many collections and blocks there are.
+/// A directory of at most this many collections is sparse: of those that have terms, in rising
+/// order, the number and the first block; and behind them how many collections and blocks there
+/// are.
 const MOST_SPARSE: usize = 512;
 
 type SparseEntry = [u32; 2];

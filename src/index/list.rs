@@ -1,7 +1,6 @@
-//! The bytes of one postings list, and how any part of it is read: blocks of 128 postings (or 64,
-//! or 512), a tail of single ones, then arrays that say of each block its last docid, its place,
-//! how it is packed and an upper bound of the scores of its postings (`docs/index-format.md`,
-//! Postings).
+//! The bytes of one postings list, and how any part of it is read. It has blocks of 128 postings
+//! (or 64, or 512) and a tail of single ones. Arrays behind say of each block its last docid, its
+//! place, how it is packed and an upper bound of its scores (`docs/index-format.md`, Postings).
 //!
 //! [`ListEncoder`] writes a list from postings in docid order and lets finished blocks go at once;
 //! [`ListView`] reads a list in place; [`ListLayout`], [`PackedBlock`] and [`decode_tail`] read one

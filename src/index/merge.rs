@@ -1,17 +1,17 @@
 //! Merges many runs to one, byte for byte as if it had been built in one go. Terms are merged in
-//! order, and the lists of a term are decoded and encoded again, end to end: but for blocks that
+//! order, and the lists of a term are decoded and encoded again, end to end: except for blocks that
 //! come out as they are, most of those of the first run, and for lists that are short even
 //! together, of which only each first gap changes. Reads of lists are verified by the checksums of
 //! their pages.
 //!
 //! Everything is read by positioned reads through windows that share the memory, never through the
-//! map. Of a list no more than a window is held, but for what the encoder keeps: the 10 to 17 bytes
-//! of each block, and of codecs with segments the postings of one. The documents are copied first;
-//! their lengths, which the lists' bounds are made of, are read again from there. When the windows
-//! would become too small to be of use, neighbouring runs are merged to scratch runs first, in as
-//! few passes as possible.
+//! map. Of a list no more than a window is held, except for what the encoder keeps: the 10 to 17
+//! bytes of each block, and of codecs with segments the postings of one. The documents are copied
+//! first; their lengths, which the lists' bounds are made of, are read again from there. When the
+//! windows would become too small to be of use, neighbouring runs are merged to scratch runs first,
+//! in as few passes as possible.
 //!
-//! Documents that a generation leaves out go here: the others are numbered anew.
+//! Documents that a generation leaves out go here: the others are renumbered.
 //!
 //! Where there is memory for it, several threads merge neighbouring trie collections each and lay
 //! out the result; one places each part in the run, and others gather, sum and write, as when a run
@@ -100,7 +100,7 @@ impl Merging {
         Ok((files, kinds))
     }
 
-    /// Threads that may work if each takes so many bytes, at most a quarter of the memory in all.
+    /// Threads that may work if each takes this many bytes, at most a quarter of the memory in all.
     fn threads_of(&self, bytes: u64) -> usize {
         let affordable = usize::try_from(self.memory_bytes / 4 / bytes).unwrap_or(usize::MAX);
         self.threads.min(affordable).max(1)
@@ -120,7 +120,7 @@ struct MergeInput {
 
 /// Merges neighbouring runs of the generation in the folder `from`, in docid order without gaps, to
 /// run `number` of the generation in `to`, where numbers from there on are free. Their files go as
-/// soon as they are not needed, but for those of runs that have `to_stay`.
+/// soon as they are not needed, except for those of runs that have `to_stay`.
 ///
 /// # Errors
 /// `Refused` if there are gaps between the runs; `Damaged`, `List`, `Newer`, `Storage`, `Stopped`.

@@ -79,7 +79,7 @@ impl<'a> ListPositions<'a> {
         }
     }
 
-    /// Compares how many values a block of so many postings has with its bytes.
+    /// Compares how many values a block of this many postings has with its bytes.
     pub(crate) fn expect_count(
         &self,
         block: usize,

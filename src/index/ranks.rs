@@ -56,7 +56,7 @@ impl RanksFound {
     }
 }
 
-/// Reads the ranks of so many `documents` with these names from a file. The first line of a name
+/// Reads the ranks of this many `documents` with these names from a file. The first line of a name
 /// counts, for all documents of it; white space in names counts as a blank. Blank lines, what
 /// follows a second tab, and a first line that begins with `#` and has no tab are passed over.
 ///

@@ -72,7 +72,8 @@ pub(crate) struct LastTexts {
 }
 
 impl RunTexts {
-    /// Maps the texts of a run, of whose documents so many `parts` are kept, and reads the header.
+    /// Maps the texts of a run, of whose documents this many `parts` are kept, and reads the
+    /// header.
     pub(crate) fn open(
         generation: &Path,
         run: &RunEntry,

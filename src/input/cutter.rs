@@ -1,7 +1,7 @@
 //! Cuts streams into pieces. A piece ends at the first border of records at or behind the next
-//! multiple of so many bytes of the stream, so that pieces depend on the bytes alone, not on the
-//! blocks in which they came, and who begins in the middle of a file finds the same ones, where
-//! records end with a mark ([`shared_file`](crate::input::streams::shared_file)).
+//! multiple of a size in the stream. So pieces depend on the bytes alone, not on the blocks in
+//! which they came. Where records end with a mark, a reader that begins in the middle of a file
+//! finds the same ones ([`shared_file`](crate::input::streams::shared_file)).
 //!
 //! A record longer than the longest document is dropped while it comes in: memory never holds more
 //! than that and a piece. So is one that the memory cannot hold; if it may be a document, that is

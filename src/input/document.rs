@@ -337,8 +337,8 @@ pub trait DocumentSink {
     #[inline]
     fn page(&mut self, _page: &Page<'_>) {}
 
-    /// Where parts of the text of the document that comes next begin, but for the first: those of
-    /// its fields, and of the items of lists.
+    /// Where parts of the text of the document that comes next begin, except for the first: those
+    /// of its fields, and of the items of lists.
     #[inline]
     fn parts(&mut self, _starts: &[usize]) {}
 

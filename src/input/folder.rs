@@ -41,7 +41,7 @@ impl Passed {
         self.most.extend(other.most);
     }
 
-    /// Counts a file by its ending, of which some are told apart.
+    /// Counts a file by its ending, of which some are counted apart.
     pub(super) fn count(&mut self, path: &Path) {
         let ending = ending(path);
         if self.endings.len() < 1000 || self.endings.contains_key(&ending) {

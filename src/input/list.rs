@@ -45,7 +45,7 @@ impl InputReading {
         (&entry.path, &entry.hash, Self::of(entry).way(&entry.format))
     }
 
-    /// The format with what has to be as it was too, so that an input need not be read anew.
+    /// The format with what has to be as it was too, so that an input need not be read again.
     pub(crate) fn way(&self, format: &str) -> String {
         if *self == Self::default() { format.to_string() } else { format!("{format} {self:?}") }
     }

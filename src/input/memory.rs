@@ -1,5 +1,4 @@
-//! Documents that a program has become an input as JSON lines that nobody keeps: what reads files
-//! reads them too, and each is read once.
+//! Turns a program's documents into a pipe of JSON lines, so that the file readers read them, once.
 
 #![warn(missing_docs)]
 #[cfg(feature = "serve")]

@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use twox_hash::XxHash3_64;
 
-/// The letters of so many texts of a piece are counted, and so many bytes of each.
+/// The letters of this many texts of a piece are counted, and this many bytes of each.
 const SAMPLED_TEXTS: usize = 16;
 const SAMPLED_BYTES: usize = 1024;
 

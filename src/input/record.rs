@@ -62,7 +62,7 @@ pub(crate) struct IndexedFile<'a> {
     pub path: &'a Path,
     pub format: Format,
     pub reading: InputReading,
-    /// That of its stream, if it is not UTF-8.
+    /// The encoding of its stream, if it is not UTF-8.
     pub encoding: Option<TextEncoding>,
 }
 

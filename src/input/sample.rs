@@ -121,7 +121,7 @@ impl Sample {
 }
 
 /// A term of a piece costs its owner a look-up that misses the cache, and most terms are encoded as
-/// lists of their own: as much as so many postings.
+/// lists of their own: as much as this many postings.
 const TERM_WEIGHT: u64 = 12;
 
 fn weigh_postings(group: &TermGroup, weights: &mut [u64]) {

@@ -1,8 +1,8 @@
-//! Bounds how much is parsed at once: so many pieces, and few long documents. A document costs
+//! Bounds how much is parsed at once: this many pieces, and few long documents. A document costs
 //! several times its bytes while it is parsed, and what is inflated inside of a WARC record is in
-//! no count of pieces. So whoever meets one takes a part of a room that all parsers of a job share,
-//! and waits until it is there; a document that is longer than the room is parsed while no other
-//! parser has a piece.
+//! no count of pieces. So a parser that meets one takes a part of a room that all parsers of a job
+//! share, and waits until it is there. A document that is longer than the room is parsed while no
+//! other parser has a piece.
 //!
 //! Waiting is safe: who holds room waits for nobody, and gives it back at the end of the piece; who
 //! waits to be alone does not count among those that have a piece.
@@ -24,7 +24,6 @@ pub(crate) struct Turns {
 
 #[derive(Debug, Default)]
 struct TurnsState {
-    /// Of the room.
     taken: usize,
     /// Parsers that have a piece and do not wait to be alone.
     parsing: usize,
@@ -41,7 +40,7 @@ impl Default for Turns {
 
 impl Turns {
     /// Room for long documents of `room` bytes together, or for one that takes up to `document`
-    /// bytes; at `most` so many parsers have a piece.
+    /// bytes; at `most` this many parsers have a piece.
     pub(crate) fn new(room: usize, most: usize, document: u64) -> Self {
         Self { room, most, document, state: Mutex::default(), changed: Condvar::new() }
     }

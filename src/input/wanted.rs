@@ -142,7 +142,7 @@ impl KnownDocuments {
     }
 }
 
-/// Slots for so many documents, of which some have two keys: at least five for two.
+/// Slots for this many documents, of which some have two keys: at least five for two.
 fn slots_of(documents: u64) -> u64 {
     (documents * 5 / 2).max(64).next_power_of_two()
 }

@@ -123,7 +123,7 @@ impl Deref for Area {
 
     #[inline(always)]
     fn deref(&self) -> &[u8] {
-        // SAFETY: so many bytes are the area's, and the system has set them to zero.
+        // SAFETY: this many bytes are the area's, and the system has set them to zero.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 }

@@ -78,7 +78,7 @@ impl<T: Copy> Deref for Grown<T> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: so many elements were written, at multiples of their size from a page's start.
+        // SAFETY: this many elements were written, at multiples of their size from a page's start.
         unsafe { std::slice::from_raw_parts(self.area.as_ptr().cast(), self.len) }
     }
 }

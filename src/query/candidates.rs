@@ -9,7 +9,7 @@ use crate::index::error::IndexError;
 use crate::shown::{number_of, one_word, one_word_of, visible};
 use std::collections::HashMap;
 
-/// Names that are told of those that no document has.
+/// How many names that no document has are printed.
 const TOLD: usize = 3;
 
 /// The candidates of each query.

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 
 pub type ReadQuery = io::Result<Result<Query, Refused>>;
 
-/// That of the threads.
+/// The name of the threads.
 const NAME: &str = "expand";
 
 /// Queries that are read ahead for each thread.

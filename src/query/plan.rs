@@ -30,7 +30,7 @@ use std::sync::Arc;
 /// Different terms of a query, at most: each takes memory in every run.
 pub(crate) const MOST_TERMS: usize = 1 << 16;
 
-/// So many terms are compared with a new one faster than a table finds it.
+/// This many terms are compared with a new one faster than a table finds it.
 const FEW_TERMS: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,7 +60,6 @@ impl PlanTerm {
 pub struct Plan {
     snapshot: Arc<Snapshot>,
     wanted: Wanted,
-    /// Concatenated.
     strings: String,
     terms: Vec<PlanTerm>,
     lists: Vec<Option<TermEntry>>,
@@ -212,7 +211,7 @@ impl Plan {
         }
     }
 
-    /// Replaces the dfs of the terms and weighs these anew: where the generation is a shard, its
+    /// Replaces the dfs of the terms and weighs these again: where the generation is a shard, its
     /// own dfs are not those of the collection. Missing dfs are 0.
     pub(crate) fn weigh(&mut self, dfs: impl IntoIterator<Item = u32>) {
         let dfs = dfs.into_iter().chain(std::iter::repeat(0));
@@ -386,7 +385,7 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// Damage in the index is found here, but for postings where no document is deleted.
+    /// Damage in the index is found here, except for postings where no document is deleted.
     pub fn plan(
         &mut self,
         snapshot: &Arc<Snapshot>,

@@ -111,7 +111,7 @@ impl Expander {
     /// and nothing that the query excludes as a whole.
     pub(crate) fn expand(&mut self, query: &Query) -> Result<Query, IndexError> {
         let wanted = Wanted { k: self.rm3.documents, ..query.wanted(&self.wanted) };
-        // A filter that is refused is told where the query is answered.
+        // A filter that is refused is reported where the query is answered.
         let Ok(snapshot) = self.snapshot.under(query.filter.as_ref()) else {
             return Ok(query.clone());
         };

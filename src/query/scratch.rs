@@ -79,7 +79,7 @@ pub(crate) struct Candidates {
 }
 
 impl Candidates {
-    /// Where the docids of full matches of so many terms are.
+    /// Where the docids of full matches of this many terms are.
     pub(super) fn matches(&mut self, terms: usize) -> &mut BlockRoom {
         // Each of the terms but the first has changed the room.
         &mut self.docids[(terms - 1) % 2]

@@ -38,8 +38,8 @@ use crate::score::named::Score;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Answers queries one after the other, without allocation once its buffers have grown, but for the
-/// analysis, which makes a string for a stem that is no part of its token and for what is not
+/// Answers queries one after the other, without allocation once its buffers have grown, except for
+/// the analysis, which makes a string for a stem that is no part of its token and for what is not
 /// lower-case ASCII.
 #[derive(Default)]
 pub struct Searcher {
@@ -66,7 +66,7 @@ pub struct Searcher {
 /// Offers the documents of a run that may be among the best.
 type SearchRun = fn(&RunSearch<'_>, &mut TopK, &mut Scratch) -> Result<(), ListError>;
 
-/// What finds a stage of a query for so many terms, which may be what was handed in.
+/// What finds a stage of a query for this many terms, which may be what was handed in.
 fn search_of(
     stage: Stage,
     algorithm: Algorithm,

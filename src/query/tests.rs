@@ -59,7 +59,7 @@ pub(crate) struct Case {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Algorithm {
     And,
-    /// The lists of one document in so many or more have bitmaps.
+    /// The lists of one document in this many or more have bitmaps.
     AndByBitmaps(u32),
     Auto,
     Exhaustive,
@@ -204,7 +204,7 @@ fn search(
     Ok(hits)
 }
 
-/// The bitmap of a list if one document in so many has its term.
+/// The bitmap of a list if one document in this many has its term.
 fn bitmap(list: &Postings, share: u32, documents: u32) -> Option<DenseList> {
     let mut bits = vec![0; documents.div_ceil(LINE_DOCUMENTS) as usize * LINE_WORDS];
     list.iter().for_each(|(docid, _)| bits[*docid as usize / 64] |= 1 << (docid % 64));

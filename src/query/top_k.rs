@@ -52,7 +52,7 @@ pub struct TopK {
     limit: usize,
     /// Only documents above this key get in.
     bar: u64,
-    /// Only these documents get in: so many from the first on.
+    /// Only these documents get in: this many from the first on.
     first: u32,
     span: u32,
     keys: Vec<u64>,

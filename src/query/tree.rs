@@ -92,7 +92,7 @@ type TokensOf<'b> = dyn Fn(&str, &mut dyn FnMut(Option<&str>)) + 'b;
 
 /// Makes trees of queries that were read.
 pub(crate) struct Builder<'b> {
-    /// That of words without a sign.
+    /// The mode of words without a sign.
     pub mode: Mode,
     /// Gives the terms of a text, and nothing in the places of stop words.
     pub tokens_of: &'b TokensOf<'b>,

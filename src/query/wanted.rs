@@ -119,7 +119,7 @@ impl Default for Wanted {
     }
 }
 
-/// What is looked for at a time. AND+OR has two stages and the other modes have one; whoever
+/// What is looked for at a time. AND+OR has two stages and the other modes have one; whatever
 /// answers a query, alone or with others, goes through them by [`first`](Self::first) and
 /// [`next`](Self::next).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl Stage {
         }
     }
 
-    /// The next stage, if this one has found so many documents; `None` if these are the answer.
+    /// The next stage, if this one has found this many documents; `None` if these are the answer.
     /// Otherwise the hits of the next stage replace them.
     pub(crate) fn next(self, wanted: &Wanted, found: usize) -> Option<Self> {
         let more = self == Self::All && wanted.mode == Mode::AndOr && found < wanted.k;

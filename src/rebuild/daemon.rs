@@ -37,7 +37,7 @@ pub struct Daemon {
     /// What started it, for the manifests.
     pub command: String,
     pub notes: Option<Notes>,
-    /// Makes what is told how far each build is.
+    /// Makes what shows how far each build is.
     pub progress: fn() -> Option<OnProgress>,
     pub tell: TellLine,
     /// The other processes that rebuild shards of the index, if it has some. Process 0 tells, keeps
@@ -66,8 +66,8 @@ impl Daemon {
         control.take_failure().map_or(Ok(record), |failure| Err(failure.into()))
     }
 
-    /// Rebuilds on the job file's schedule until `stop` ends it; a failure of a rebuild is told and
-    /// ends nothing.
+    /// Rebuilds on the job file's schedule until `stop` ends it; a failure of a rebuild is reported
+    /// and ends nothing.
     ///
     /// # Errors
     /// What ended it: `NoMoreTimes`, or what `stop` was told.
@@ -145,8 +145,8 @@ impl Daemon {
         result
     }
 
-    /// Runs a command of the job file in the file's folder; a failure is told, also in the history,
-    /// and changes nothing.
+    /// Runs a command of the job file in the file's folder; a failure is reported, also in the
+    /// history, and changes nothing.
     fn call(&self, words: &[String], generation: Option<u32>, reason: &str, job: &Control) {
         let Some((program, arguments)) = words.split_first() else { return };
         let folder = self.job.path.parent().map(PathBuf::from).unwrap_or_default();
@@ -174,7 +174,7 @@ impl Daemon {
         Status::new(&self.job.index, &history, next)
     }
 
-    /// What the page shows; docs/reports.md.
+    /// What the page shows; docs/operate.md.
     pub fn report(&self, next: Option<Timestamp>) -> Result<Value, RebuildError> {
         let Status { index, generation, held, next, failures, .. } = self.status(next)?;
         let mut nights = history::read(&self.job.index)?;
@@ -198,7 +198,8 @@ impl Daemon {
         }))
     }
 
-    /// Replaces the file of metrics and the page, if any; a failure is told and changes nothing.
+    /// Replaces the file of metrics and the page, if any; a failure is reported and changes
+    /// nothing.
     fn show(&self, next: Option<Timestamp>) {
         if !self.leads() {
             return;

@@ -39,7 +39,7 @@ pub enum RebuildError {
     )]
     Replaced,
     #[error(
-        "{documents} documents came by call and would be lost, since everything is to be built anew ({reason}): undo that, or take --from-nothing and add them again"
+        "{documents} documents came by call and would be lost, since everything is to be built again ({reason}): undo that, or take --from-nothing and add them again"
     )]
     ByCall { documents: u64, reason: &'static str },
     #[error(
@@ -54,7 +54,7 @@ pub enum RebuildError {
         #[source]
         source: Box<Self>,
     },
-    #[error("the index is damaged; a rebuild from nothing makes it anew from its sources")]
+    #[error("the index is damaged; a rebuild from nothing makes it again from its sources")]
     Damaged(#[source] IndexError),
     #[error(transparent)]
     Build(#[from] BuildError),

@@ -120,9 +120,9 @@ fn mtime_ns(metadata: &Metadata) -> i64 {
     metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
 }
 
-/// Looks at files by so many threads; `known` is what is known if `trust` allows to use it. A file
-/// of which nothing is known is hashed if it `needs` that, by its path and length; else its hash is
-/// empty. The files come back sorted by path.
+/// Looks at files by this many threads; `known` is what is known if `trust` allows to use it. A
+/// file of which nothing is known is hashed if it `needs` that, by its path and length; else its
+/// hash is empty. The files come back sorted by path.
 ///
 /// # Errors
 /// When a file cannot be read, is not a plain file, or changes meanwhile.

@@ -122,7 +122,7 @@ impl Rebuild<'_> {
 }
 
 impl FoundLinks {
-    /// The links between documents, read by so many threads, and how many lead from or to no
+    /// The links between documents, read by this many threads, and how many lead from or to no
     /// document, lines that are no links among them.
     pub(super) fn read(&self, nodes: &Nodes, threads: usize) -> Result<LinksInParts, RebuildError> {
         let read = match self.of_pages {

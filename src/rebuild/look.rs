@@ -69,12 +69,12 @@ pub(super) struct Looked {
     /// By the numbers of their plan.
     pub(super) read: Vec<InputEntry>,
     /// Runs of the documents whose names and contents are not in the live generation, or of all if
-    /// everything is built anew, and their folder.
+    /// everything is built again, and their folder.
     pub(super) part: Option<(Manifest, PathBuf)>,
 }
 
 /// The table of known documents, by which new ones are indexed while they are found, may take one
-/// part of so many of the memory.
+/// part of this many of the memory.
 const KNOWN_SHARE: u64 = 4;
 
 /// The same for what is compared at a time.
@@ -299,7 +299,7 @@ impl Rebuild<'_> {
     ///
     /// That was done while the files were read, but where a document is there more often than
     /// before, or has no name of its own and lies in another line: then the files are read once
-    /// more. Where everything is built anew nothing was read before.
+    /// more. Where everything is built again nothing was read before.
     pub(super) fn index_new(&self, looked: &mut Looked, work: &Path) -> Result<(), RebuildError> {
         let is_whole = matches!(looked.planned.how, RebuildKind::Whole(_));
         let wanted = u64::from(looked.changes.wanted.len());

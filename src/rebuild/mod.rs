@@ -152,7 +152,7 @@ impl Rebuild<'_> {
     }
 
     fn attempt(&self, work: &Path, record: &mut HistoryRecord) -> Result<(), RebuildError> {
-        // Missing logs are told before anything is built.
+        // Missing logs are reported before anything is built.
         self.job.log_files()?;
         self.mark_writable()?;
         // A killed job may have left scratch, or one generation too many.
@@ -184,7 +184,7 @@ impl Rebuild<'_> {
                 && self.job.ranks().is_none()
                 && looked.live.as_ref().is_some_and(Live::has_ranks)
             {
-                self.note_of_ranks("documents that are built anew have no PageRanks".into());
+                self.note_of_ranks("documents that are built again have no PageRanks".into());
             }
             record.time("build", || self.index_new(&mut looked, work))?;
             looked.tell(record);

@@ -61,7 +61,7 @@ const READ_BYTES: usize = 1 << 16;
 /// Lines whose names are looked up together.
 const TOGETHER: usize = 64;
 
-/// Reads a file of links by so many threads. Empty lines do not count.
+/// Reads a file of links by this many threads. Empty lines do not count.
 pub(crate) fn read_links(path: &Path, nodes: &Nodes, threads: usize) -> io::Result<LinksInParts> {
     read_in_pieces(path, nodes, threads, PIECE_BYTES)
 }

@@ -1,9 +1,9 @@
 //! Makes a new generation from the runs of the live one, in one draft that is published whole.
 //!
 //! The runs of the live generation stay, less the documents that are gone or have changed; what is
-//! new becomes runs behind them. Where files were written anew, documents have other places
+//! new becomes runs behind them. Where files were written again, documents have other places
 //! in them: their run gets another file of places, and one more input where a document came in
-//! another file before. Where everything is built anew no run stays. Then runs are merged,
+//! another file before. Where everything is built again no run stays. Then runs are merged,
 //! documents get their PageRanks, and an order is made.
 
 use super::links::FoundLinks;
@@ -87,7 +87,7 @@ impl Publishing<'_> {
         description.settings.memory_bytes = memory_bytes;
         let merging = rebuild.merging(&description.settings);
         let live = looked.live.as_ref().map(|live| &live.manifest);
-        // The first of names that repeat is told to those who are strict.
+        // With `strict` the first repeated name is an error.
         let is_counted = looked.planned.how == RebuildKind::Part && !job.build.strict;
         let before = live.filter(|_| is_counted);
         let counted = before.map(|before| draft.recount(before, memory_bytes / 4)).transpose()?;

@@ -96,10 +96,7 @@ impl Status {
             Some(started.as_millisecond() as f64 / 1000.0 + record.seconds)
         };
         let last = self.last.as_ref();
-        let last_end = last.and_then(ended);
         let good = self.last_good.as_ref();
-        let good_end = good.and_then(ended);
-        let failures = Some(self.failures as f64);
         let live = good.filter(|record| record.generation == self.generation);
         let since = self.held.as_ref().and_then(|hold| hold.since.parse::<Timestamp>().ok());
         let reason = self.last_failed.as_ref().and_then(|record| record.reason.as_deref());
@@ -109,20 +106,20 @@ impl Status {
         for (name, help, value) in [
             ("running", "Whether a rebuild is under way.", bit(self.running)),
             ("failures_total", "Rebuilds that failed.", Some(self.failed as f64)),
-            ("consecutive_failures", "Those since the last good one.", failures),
+            ("consecutive_failures", "Those since the last good one.", Some(self.failures as f64)),
             ("last_failure_info", "Why the last of them failed.", reason.and(Some(1.0))),
-            ("last_end_timestamp_seconds", "When the last rebuild ended.", last_end),
-            ("last_good_end_timestamp_seconds", "When the last good one ended.", good_end),
+            ("last_end_timestamp_seconds", "When the last rebuild ended.", last.and_then(ended)),
+            (
+                "last_good_end_timestamp_seconds",
+                "When the last good one ended.",
+                good.and_then(ended),
+            ),
             ("last_duration_seconds", "How long the last one took.", last.map(|r| r.seconds)),
             ("held", "Whether a rollback holds.", bit(self.held.is_some())),
             ("held_since_timestamp_seconds", "Since when.", since.map(|s| s.as_second() as f64)),
             ("generation", "The live generation.", self.generation.map(f64::from)),
             ("documents", "Its documents.", live.map(|r| r.documents.live as f64)),
             ("index_bytes", "Its bytes.", live.map(|r| r.index_bytes as f64)),
-            // Names of the last release.
-            ("failures", "Now consecutive_failures.", failures),
-            ("last_end_seconds", "Now last_end_timestamp_seconds.", last_end),
-            ("last_good_end_seconds", "Now last_good_end_timestamp_seconds.", good_end),
         ] {
             let Some(value) = value else { continue };
             let labels = if name.ends_with("_info") { &why } else { &index };
@@ -136,7 +133,6 @@ impl Status {
     }
 }
 
-/// In UTC.
 fn made(seconds: u64) -> Option<String> {
     let seconds = i64::try_from(seconds).ok()?;
     Timestamp::from_second(seconds).ok().map(|made| made.to_string())
@@ -229,11 +225,12 @@ mod tests {
         assert_eq!(status.last_good.as_ref().unwrap().seconds, 0.5);
         assert_eq!(status.last_published.as_ref().unwrap().seconds, 4.0);
         let text = status.prometheus();
-        assert!(text.contains("millrace_rebuild_failures{index=\"a \\\"b\\\"\"} 2\n"), "{text}");
         assert!(text.contains("millrace_rebuild_last_duration_seconds{index=\"a \\\"b\\\"\"} 2\n"));
         let ended = 1_795_316_400.5f64;
         assert!(
-            text.contains(&format!("last_good_end_seconds{{index=\"a \\\"b\\\"\"}} {ended}\n")),
+            text.contains(&format!(
+                "last_good_end_timestamp_seconds{{index=\"a \\\"b\\\"\"}} {ended}\n"
+            )),
             "{text}"
         );
         for line in [

@@ -1,5 +1,5 @@
 //! Brings an index of several processes up to date by these, all of it or nothing: process 0 tells
-//! the others whether the sources have changed, and if so all is built anew, as `build` does it.
+//! the others whether the sources have changed, and if so all is built again, as `build` does it.
 //! Process 0 publishes when all are synced, by one rename: whatever fails or is killed leaves one
 //! or the other generation whole. Process 0 keeps the history.
 
@@ -44,7 +44,7 @@ impl Rebuild<'_> {
     }
 
     /// Compares what there is with what the live generation was built from. The outcome is
-    /// `Unchanged` if there is a live generation of so many processes and such settings, or if a
+    /// `Unchanged` if there is a live generation of this many processes and such settings, or if a
     /// rollback holds, which is told at last.
     fn look_together(
         &self,

@@ -1,6 +1,6 @@
 //! Claims of splits of the input by parsers and readers. Splits are handed out in order, and no
 //! sooner than parsers need them, since what comes from a later split waits for all earlier ones. A
-//! split that is a shared file is handed out in pieces, its *stretches*, which whoever parses takes
+//! split that is a shared file is handed out in pieces, its *stretches*, which parsers take
 //! in order; any other is read by one worker.
 
 use crate::crew::lock;

@@ -74,7 +74,7 @@ impl Default for Rates {
     }
 }
 
-/// Writing the runs is one part in so many of all work for them.
+/// Writing the runs is one part in this many of all work for them.
 const WRITING: u64 = 40;
 
 #[derive(Debug)]
@@ -145,7 +145,7 @@ pub(crate) fn by_weight(weights: &[u64], roles: &Roles, rates: &Rates) -> Placed
     }
 }
 
-/// Seconds for CPU and GPU with so many units on the CPU and this largest collection on a GPU.
+/// Seconds for CPU and GPU with this many units on the CPU and this largest collection on a GPU.
 fn times(on_cpu: u64, total: u64, largest: u64, roles: &Roles, rates: &Rates) -> (f64, f64) {
     let index = on_cpu as f64 / rates.cpu;
     let parse = total as f64 / rates.parser;

@@ -52,7 +52,7 @@ impl Roles {
         Self { workers, parsers: workers, cpu_indexers: workers, gpu_indexers: 0, gpus: 0 }
     }
 
-    /// The same roles with the GPU indexers on so many devices.
+    /// The same roles with the GPU indexers on this many devices.
     pub(crate) fn on_devices(self, devices: usize) -> Self {
         Self { gpus: devices.min(self.gpu_indexers), ..self }
     }

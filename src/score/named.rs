@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! document = ((static + score 1) + score 2) + ...   terms in the order of the query
-//!                                                   static is 0 but for wang
+//!                                                   static is 0 except for wang
 //! ```
 //!
 //! The weight is made when a query is planned and the static part when an index is opened

@@ -44,7 +44,7 @@ pub(crate) struct Ranks {
     pub rounds: u32,
 }
 
-/// Computes the ranks of a graph on so many threads. `first` are ranks to begin with, as
+/// Computes the ranks of a graph on this many threads. `first` are ranks to begin with, as
 /// [`Ranks::raw`] has them; 1 is good where nothing is known.
 ///
 /// Memory: 24 bytes a node beside the graph.

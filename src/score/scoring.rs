@@ -59,7 +59,7 @@ pub(crate) struct NormsByLength<'a> {
 }
 
 impl<'a> NormsByLength<'a> {
-    /// For so many documents.
+    /// For this many documents.
     pub(crate) fn new(scoring: &'a Scoring, mean: f64, documents: u32) -> Self {
         let lengths = 0..documents.min(1 << 16);
         Self { scoring, mean, of_short: lengths.map(|length| scoring.norm(length, mean)).collect() }

@@ -96,7 +96,7 @@ pub(crate) fn slack(terms: usize) -> f64 {
 }
 
 /// Whether no document whose GS is at most `global` can come before one with the score `threshold`
-/// and a smaller docid, in a score of so many terms.
+/// and a smaller docid, in a score of this many terms.
 pub(crate) fn is_over(threshold: f32, global: f32, terms: usize) -> bool {
     f64::from(threshold) >= f64::from(global) * slack(terms)
 }

@@ -134,7 +134,7 @@ impl Weight {
         self.formula
     }
 
-    /// The weight whose scores, times the factor of this one, are those of this one, but for
+    /// The weight whose scores, times the factor of this one, are those of this one, except for
     /// rounding: the same for all queries.
     pub(crate) fn of_factor_1(self) -> Self {
         let is_lifted = self.formula == Formula::Lifted;

@@ -1,4 +1,4 @@
-//! What a server is told.
+//! Settings of a server.
 
 use crate::query::algorithms::handed::HandedAlgorithms;
 use axum::http::Uri;
@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 
-/// What a server is told.
+/// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
     /// The folder of the index.
     pub index: PathBuf,
     /// Who may read; everybody if there is none.
     pub read_token: Option<Token>,
-    /// Who may write, and read; if there is none, whoever may read.
+    /// Who may write, and read; if there is none, those that may read.
     pub write_token: Option<Token>,
     /// Whether documents can be added and deleted.
     pub writable: bool,

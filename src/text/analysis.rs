@@ -62,7 +62,7 @@ impl Analysis {
     }
 
     /// The text as it is cut into tokens, which lower-case all letters but those that are lower
-    /// case already: the same text but for Turkish, and for the numbers of fields.
+    /// case already: the same text except for Turkish, and for the numbers of fields.
     #[inline]
     pub(crate) fn lowered<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
         match self.is_turkish() {
@@ -146,7 +146,7 @@ fn term_len(stem: &str) -> usize {
     cut_to(MAX_TERM_BYTES, stem)
 }
 
-/// Bytes of a stem that is cut to so many, which are more than three, at a border of a character.
+/// Bytes of a stem that is cut to this many, which are more than three, at a border of a character.
 #[inline]
 pub(crate) fn cut_to(most: usize, stem: &str) -> usize {
     if stem.len() <= most {

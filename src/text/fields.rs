@@ -119,7 +119,7 @@ pub(crate) fn field_term(term: &str, field: u8) -> String {
     of_field
 }
 
-/// A term without the number of its field, and that number, in an index with so many fields.
+/// A term without the number of its field, and that number, in an index with this many fields.
 #[inline]
 pub(crate) fn split(fields: usize, term: &[u8]) -> (&[u8], Option<u8>) {
     match term.split_last() {
@@ -128,8 +128,8 @@ pub(crate) fn split(fields: usize, term: &[u8]) -> (&[u8], Option<u8>) {
     }
 }
 
-/// The trie collection of a term, of one of so many fields or of none: that of the term without the
-/// number.
+/// The trie collection of a term, of one of this many fields or of none: that of the term without
+/// the number.
 pub(crate) fn collection_of(fields: usize, term: &str) -> u16 {
     trie_collection(&term[..split(fields, term.as_bytes()).0.len()])
 }

@@ -108,7 +108,7 @@ impl HtmlText {
         anchors::find(text, page.markup, take);
     }
 
-    /// `text` without markup, in UTF-8; its character set is a page's, but for `meta` tags.
+    /// `text` without markup, in UTF-8; its character set is a page's, except for `meta` tags.
     pub(crate) fn plain<'a>(&'a mut self, text: &'a [u8], charset: Option<&[u8]>) -> &'a [u8] {
         let (encoding, mark) =
             charset::from_outside(text, charset).unwrap_or((self.otherwise.unwrap_or(UTF_8), 0));

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Each step of `steps` first skips so many bytes, and is one in a tag or not.
+    /// Each step of `steps` first skips this many bytes, and is one in a tag or not.
     fn check(page: &[u8], steps: &[(usize, bool)]) {
         let mut marks = PageMarks::new(page);
         let mut at = 0;

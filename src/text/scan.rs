@@ -24,7 +24,7 @@ pub type TokenKey = [u64; 2];
 
 pub(crate) const KEY_BYTES: usize = 16;
 
-/// Keys that are passed on at once: with so many, what was prefetched for each when its key was
+/// Keys that are passed on at once: with this many, what was prefetched for each when its key was
 /// found has come from memory, even where all cores load.
 pub(crate) const TOGETHER: usize = 128;
 

@@ -14,7 +14,6 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-/// Lucene's English list.
 const ENGLISH: [&str; 33] = [
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it",
     "no", "not", "of", "on", "or", "such", "that", "the", "their", "then", "there", "these",
@@ -200,7 +199,7 @@ fn refused(why: String) -> SettingError {
     SettingError::value("stopwords", why)
 }
 
-/// The first character that no token can have there: one that separates tokens, but for the
+/// The first character that no token can have there: one that separates tokens, except for the
 /// combining dot of `i̇`, the lower case of `İ`.
 fn separator(word: &str, tokenizer: Tokenizer) -> Option<char> {
     let mut previous = None;

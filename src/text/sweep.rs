@@ -449,7 +449,6 @@ impl Carry {
 enum Look {
     /// It has bytes that no name should have, or is too long.
     Unknown,
-    /// See [`meaning`].
     Plain(u64),
     Means(SweepStop),
 }

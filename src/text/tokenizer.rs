@@ -15,7 +15,7 @@ use super::characters;
 use std::borrow::Cow;
 
 /// The version of the analysis that indexes record, none being the first: raised when a text can
-/// have other terms, so that rebuilds make an index anew and no index mixes two analyses.
+/// have other terms, so that rebuilds make an index again and no index mixes two analyses.
 pub(crate) const ANALYSIS_VERSION: u32 = 2;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl Tokenizer {
         }
     }
 
-    /// Calls `f` with each token in order, lower-cased but for [`Whitespace`](Self::Whitespace).
+    /// Calls `f` with each token in order, lower-cased except for [`Whitespace`](Self::Whitespace).
     /// The others agree on ASCII.
     pub(crate) fn for_each_token(self, text: &[u8], mut f: impl FnMut(&str)) {
         match self {

@@ -42,7 +42,7 @@ impl LetterCounts {
         }
     }
 
-    /// What is more than one of so many letters, if the tokenizer does not cut it.
+    /// What is more than one of this many letters, if the tokenizer does not cut it.
     pub(crate) fn over(self, part: u64, tokenizer: Tokenizer) -> impl Iterator<Item = Unspaced> {
         [Unspaced::Paired, Unspaced::Uncut].into_iter().filter(move |unspaced| {
             let (count, is_cut) = match unspaced {

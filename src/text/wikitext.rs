@@ -32,7 +32,7 @@ enum OpenMarkup {
     Link { start: usize, target: Option<usize>, last: usize },
 }
 
-/// A title has at most so many bytes, and the name of its namespace too.
+/// A title has at most this many bytes, and the name of its namespace too.
 const MOST_TITLE: usize = 255;
 
 /// Of more that is open the first ones are taken to be never closed, so that time stays linear.

@@ -4,7 +4,7 @@
 //! The folder of a generation that will never live has what the merge writes. Its manifest is that
 //! of the generation whose runs are merged, and in use, so that no job removes either; if the
 //! process is killed, the next job does. The first commit behind the end of the merge takes what
-//! came of it. Meanwhile commits leave these runs as they are, but for deletions.
+//! came of it. Meanwhile commits leave these runs as they are, except for deletions.
 
 use super::{MOST_RUNS, WORN_PART};
 use crate::crew::Awaited;
@@ -21,12 +21,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A merge begins where there are more runs, and leaves so many, so that commits which come before
-/// its end do not have to merge.
+/// A merge begins where there are more runs, and leaves this many, so that commits which come
+/// before its end do not have to merge.
 const MANY_RUNS: usize = 14;
 const LEFT_RUNS: usize = 9;
 
-/// A merge takes a part in so many of the memory and of the threads of a commit.
+/// A merge takes a part in this many of the memory and of the threads of a commit.
 const BESIDE: u64 = 4;
 
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ pub(super) struct Held {
     /// Merges are put off to a thread. Not by the first commit, which may be the only one.
     pub(super) merges_beside: bool,
     merge: Option<SideMerge>,
-    /// A merge is taken by the commit that is so many behind its beginning, for tests.
+    /// A merge is taken by the commit that is this many behind its beginning, for tests.
     #[cfg(test)]
     pub(super) lag: Option<usize>,
 }
@@ -145,7 +145,7 @@ impl Held {
     }
 
     /// Ends the merge, if one is under way, and waits for its thread. What it wrote is left to
-    /// whoever holds the index next. Returns whether there was one.
+    /// the next job. Returns whether there was one.
     pub(super) fn end(&mut self) -> bool {
         let merge = self.merge.take();
         merge.as_ref().inspect(|merge| merge.stop.set()).is_some()

@@ -28,7 +28,7 @@ fn document(noise: &mut Noise, names: u32) -> (String, String) {
 }
 
 /// An index of many documents with a name and few without, and a writer that takes merges when they
-/// are so many commits old.
+/// are this many commits old.
 fn begin(index: &Path, lag: usize) -> (Model, Writer) {
     let text = |n| (format!("old-{n}"), format!("word{n} water mill"));
     let model: Model = (0..60).map(text).collect();

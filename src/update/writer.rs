@@ -40,7 +40,7 @@ pub struct Writer {
     /// Commits may leave less than half of the documents, or none. They may not by default.
     pub allow_shrink: bool,
     pending: Mutex<Pending>,
-    /// Of whoever commits.
+    /// Of the thread that commits.
     pub(super) held: Mutex<Held>,
     /// A commit has ended.
     ended: Condvar,

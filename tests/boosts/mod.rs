@@ -138,7 +138,7 @@ fn check(index: &Path, documents: &Documents, seed: u64, workers: &str) {
             assert_eq!(all.len(), asked.len());
             for (answer, query) in all.iter().zip(&asked) {
                 let told = || format!("{options:?} {mode} {}", query.json(&FIELDS));
-                // No query has so many documents.
+                // No query has this many documents.
                 let mut expected = documents.evaluate(&scored, query, mode == "and");
                 if mode == "and-or" {
                     expected = documents.evaluate(&scored, query, false);

@@ -9,7 +9,8 @@ use std::path::Path;
 
 const DOCUMENTS: u32 = 6000;
 
-/// Vectors of so many terms with impacts above 255 and many equal ones, of the topic that each has.
+/// Vectors of this many terms with impacts above 255 and many equal ones, of the topic that each
+/// has.
 fn vectors(seed: u32, terms: u32, topic_of: impl Fn(u32) -> u32) -> String {
     let hash = |a: u32, b: u32| {
         let mixed = (a ^ b.rotate_left(16) ^ seed).wrapping_mul(0x9e37_79b1);
@@ -79,7 +80,7 @@ fn blocks_find_what_exhaustive_finds() {
     assert!(first.len() > 64 + 1024);
     compare(&index);
     millrace(args!["check", "--quiet", "--index", index]).ok();
-    // Merged anew, the same lists have the same bounds, if they are coded as before.
+    // Merged again, the same lists have the same bounds, if they are coded as before.
     for codec in ["newpfd", "bp128"] {
         millrace(args!["merge", "--quiet", "--index", index, "--codec", codec]).ok();
         assert!(!bounds().is_empty());

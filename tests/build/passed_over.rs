@@ -33,7 +33,7 @@ fn a_folder_of_which_most_is_passed_over_says_so() {
     let told = told.says("8 files were passed over and 1 read: 3 .pdf (`pdftotext FILE` makes");
     told.says(", 2 .log, 1 without an ending;").says("7 files of no known format ignored");
     assert_eq!(names(&index), "a");
-    // Whoever names a format gets all that is text.
+    // With a named format all that is text is read.
     let told = build(&["--format", "text"]).expect_status(0);
     is_silent(&told, "passed over and");
     let told = told.says("e.pdf: file of another program: this is a PDF file");

@@ -201,7 +201,7 @@ fn a_line_of_a_gigabyte_is_skipped_within_the_budget() {
 }
 
 /// The head of a TSV and the addresses of an extracted wiki are no text, for any number of workers,
-/// compressed or not, and for whoever reads a document again.
+/// compressed or not, and when a document is read again.
 #[test]
 fn heads_of_tsv_and_addresses_of_extracted_wikis_are_no_text() {
     let scratch = Scratch::new();

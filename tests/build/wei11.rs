@@ -1,4 +1,4 @@
-//! The paper's indexer builds what `fast` builds, to the byte, whoever parses and indexes.
+//! The paper's indexer builds what `fast` builds, to the byte, with any parsers and indexers.
 
 use crate::cluster::{files_below, together};
 use crate::support::*;

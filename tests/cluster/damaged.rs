@@ -182,7 +182,7 @@ fn a_connection_for_records_that_breaks_ends_the_job_at_once() {
     let through = Through::new(&[]);
     let (_, carried) = through.run(Harm::Nothing, (9, false, 0));
     for back in [false, true] {
-        // So many bytes go over the line for records only.
+        // This many bytes go over the line for records only.
         let way = usize::from(back);
         let at = carried[0][way].max(carried[1][way]) / 2;
         assert!(at > carried[0][way].min(carried[1][way]), "{carried:?}");
@@ -213,7 +213,7 @@ fn a_secret_lets_in_who_knows_it() {
     let with = |secret: &PathBuf| [&ask[..], &args!["--secret", secret]].concat();
     assert_eq!(together(&scratch, 2, &with(&secret)), expected);
 
-    // Whoever of the two has it not, or another one: no answer, and whoever calls says why.
+    // If one of the two lacks it, or has another one: no answer, and the caller says why.
     for (first, second) in [
         (with(&secret), with(&other)),
         (with(&secret), ask.to_vec()),

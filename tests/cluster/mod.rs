@@ -53,7 +53,7 @@ impl Hosts {
         self.job_waiting("20", process, args)
     }
 
-    /// The same, for so many seconds.
+    /// The same, for this many seconds.
     pub(crate) fn job_waiting(&self, seconds: &str, process: usize, args: &[OsString]) -> Job {
         let n = self.addresses.len().to_string();
         millrace(args)

@@ -31,7 +31,7 @@ const FAULTS: [(&str, &str); 4] = [
     ("eio", "Input/output error"),
 ];
 
-/// Every so many-th fault is tried.
+/// Every this many-th fault is tried.
 fn part() -> usize {
     std::env::var("CAMPAIGN_PART").ok().and_then(|part| part.parse().ok()).unwrap_or(1)
 }
@@ -159,7 +159,7 @@ impl Subject {
     }
 }
 
-/// A build of so many files, which are runs of their own, until they are merged.
+/// A build of this many files, which are runs of their own, until they are merged.
 fn build(set: &OldAndNew, input: &Path) -> Job {
     millrace(args!["build", "-w", "2", "--memory", "64M", "--quiet", "--index", set.index(), input])
         .env("MILLRACE_RUN_LIMIT", "1")

@@ -61,7 +61,7 @@ fn an_operator_that_fails_ends_the_query() {
             for kind in ["panic", "error"] {
                 let query = millrace(args!["query", "--index", set.index(), "-w", workers]);
                 let query = query.env("MILLRACE_FAULT", format!("{kind}:{operator}"));
-                // So many batches are under way that all operators have work.
+                // This many batches are under way that all operators have work.
                 let query = query.args(["--batch", "2"]).stdin("one\ntwo\nthree\n".repeat(200));
                 let outcome = fails_soon(query).says(format!("injected {kind} in {operator}"));
                 match kind {
@@ -242,7 +242,7 @@ fn a_pipe_that_is_named_as_a_file_is_read_whole() {
         let mut pipe = std::fs::File::options().write(true).open(path).unwrap();
         for part in bytes.chunks(100_000) {
             pipe.write_all(part).unwrap();
-            // Whoever fills a pipe may take its time.
+            // The writer of a pipe may take its time.
             std::thread::sleep(Duration::from_millis(5));
         }
     });

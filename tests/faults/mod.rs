@@ -1,8 +1,8 @@
 //! Faults: jobs that die, are killed or are refused their storage, and indexes that are damaged.
 
+mod around;
 mod campaign;
-mod crash;
-mod damage;
-mod edges;
+mod damaged;
 mod ends;
-mod harm;
+mod storage;
+mod system;

@@ -84,7 +84,7 @@ fn a_device_ranks_by_learned_weights_as_the_cpu_does() {
         return;
     }
     let mut random = Random::new(91);
-    // So many documents that a threshold is needed. Topics have bounds of blocks.
+    // This many documents that a threshold is needed. Topics have bounds of blocks.
     let [plain, by_topics] = [0, 150].map(|topics| Vectors::new(60_000, topics, 9.0, &mut random));
     assert_eq!([&plain, &by_topics].map(has_bounds), [false, true]);
     let weights: [fn(&mut Random) -> f64; 2] = [whole, fraction];
@@ -165,7 +165,9 @@ fn pretended_devices_rank_by_learned_weights_as_the_cpu_does() {
     assert_eq!((&gpu["answered"], &gpu["unsuited"]), (&2.into(), &1.into()), "{gpu}");
     let and = ["--device", "gpu", "--mode", "and"];
     let says = on_devices(ask(&vectors.index, &queries, &and)).ok();
-    says.says("the score impact is computed by the CPU alone, but for --mode or: no GPU is used");
+    says.says(
+        "the score impact is computed by the CPU alone, except for --mode or: no GPU is used",
+    );
 }
 
 /// Term frequencies of a text are weights too: several runs, and documents that are left out, by

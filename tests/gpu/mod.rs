@@ -1,4 +1,4 @@
-//! GPUs: devices are told, and jobs on them end as they should and give the results of the CPU.
+//! GPUs: devices are listed, and jobs on them end as they should and give the results of the CPU.
 //!
 //! What needs a device and finds none prints that it was skipped, unless `MILLRACE_REQUIRE_GPU` is
 //! set: then it fails. `inside` is compiled with the library.

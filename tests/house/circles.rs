@@ -1,8 +1,8 @@
 //! No file imports what imports it: files that need each other cannot be understood, or tested,
 //! alone.
 //!
-//! A file and its own child (`a.rs` and `a/b.rs`) may, and so may whoever chooses among several and
-//! those that it chooses among, which are such children. What tests import does not count.
+//! A file and its own child (`a.rs` and `a/b.rs`) may, and so may a file that chooses among several
+//! and those that it chooses among, which are such children. What tests import does not count.
 
 use super::layers::{Source, Token, assert_none, mentions, module_of, sources, tokens};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

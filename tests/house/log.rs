@@ -50,7 +50,7 @@ fn messages_and_steps_are_lines_of_json_for_who_asks() {
     assert_eq!(step["target"], "millrace::index::generations::publish");
     assert_eq!((&step["generation"], &step["level"]), (&1.into(), &"info".into()));
     assert!(told.last().unwrap()["message"].as_str().unwrap().contains("1 document, 2 terms"));
-    // The variable decides which steps are told, and who wants quiet gets errors.
+    // The variable decides which steps are logged, and who wants quiet gets errors.
     let many = told_as_json(job().env("MILLRACE_LOG", "debug"), 0);
     assert!(many.len() > told.len() && many.iter().any(|line| line["level"] == "debug"));
     let few = told_as_json(job().env("MILLRACE_LOG", "off"), 0);

@@ -1,4 +1,4 @@
-//! What holds for the whole: the command line, reports, the README, and the order of the sources.
+//! What holds for the whole: the command line, reports, pages, and the order of the sources.
 
 mod circles;
 mod cli;
@@ -6,5 +6,6 @@ mod layers;
 mod limits;
 mod log;
 mod pages;
+mod prose;
 mod readme;
 mod reports;

@@ -122,7 +122,7 @@ fn builds_and_queries_draw_their_pictures() {
         &charts,
     );
     pages.add("failed", "build --index @none @not-there", 1, "The job build failed", &[]);
-    pages.add("strict", "build --index @none --strict @more.jsonl", 1, "bad JSON", &[]);
+    pages.add("strict", "build --index @none --strict @more.jsonl", 1, "The job build failed", &[]);
     pages.check();
     let report = held(&pages.shown[2].page);
     let slowest = report["latency_us"]["slowest"].as_array().unwrap();
@@ -218,8 +218,8 @@ fn rebuilds_are_shown_by_date() {
     );
     pages.add("same", "rebuild @job.toml --once", 0, "nothing had changed", &charts);
     pages.scratch.write("c.jsonl", "{\"id\": \"x\", \"contents\": \"mill\"}\n");
-    pages.add("guarded", "rebuild @job.toml --once", 1, "fewer than 3600", &charts);
-    pages.add("status", "rebuild @job.toml --status", 1, "the last rebuild failed", &charts);
+    pages.add("guarded", "rebuild @job.toml --once", 1, "The job rebuild failed", &charts);
+    pages.add("status", "rebuild @job.toml --status", 1, "The job rebuild failed", &charts);
     pages.add("history", "info --index @i --history", 0, "failed: ", &charts);
     let guards = json!({"min_documents": "90%", "min_tokens": "50%", "max_skipped": "1%"});
     let report = held(&pages.shown[2].page);
@@ -258,7 +258,8 @@ fn every_other_job_has_a_sentence_and_four_numbers() {
         ("bench generate --documents 20 --output @made", "were made"),
     ] {
         let name = format!("{}-{}", job.split(" --").next().unwrap(), pages.shown.len());
-        let charts: &[&str] = &[];
+        let bench = ["Queries by the time that they took"];
+        let charts: &[&str] = if job.starts_with("bench q") { &bench } else { &[] };
         pages.add(&name, job, 0, sentence, charts);
     }
     let postings = run_path(&pages.scratch.path("i"), 0, "postings");

@@ -8,7 +8,7 @@ fn the_tour_works_as_it_stands() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |page| std::fs::read_to_string(root.join(page)).unwrap();
     let readme = read("README.md");
-    assert!(readme.lines().count() < 120);
+    assert!(readme.lines().count() <= 140);
     let from = readme.find("## Two minutes").expect("the commands begin");
     let commands = readme[from..].split("\n## From Python").next().unwrap();
     let tour = format!("{commands}{}", read("docs/first-steps.md"));

@@ -76,14 +76,14 @@ fn fields_agree_and_are_documented() {
     reports.push(failed);
 
     let page =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reports.md"))
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operate.md"))
             .unwrap();
     let documented: BTreeSet<&str> = page.split('`').skip(1).step_by(2).collect();
     for report in &reports {
         for (field, _) in report.as_object().unwrap() {
             assert!(
                 documented.contains(field.as_str()),
-                "{} of {}: docs/reports.md",
+                "{} of {}: docs/operate.md",
                 field,
                 report["job"]
             );

@@ -176,8 +176,8 @@ fn oracle_positions_are_those_of_the_texts() {
     }
 }
 
-/// How often a document has the words in their order with so many further ones, in windows that do
-/// not overlap; found by a look at all windows.
+/// How often a document has the words in their order with this many further ones, in windows that
+/// do not overlap; found by a look at all windows.
 fn count(words: &[(u32, &str)], slop: u32, ordered: bool, places: &Places) -> usize {
     fn windows<'p>(
         words: &[(u32, &str)],

@@ -208,6 +208,17 @@ fn tune_finds_what_evaluate_finds() {
         .map(|query| columns.iter().map(|column| column[query]).fold(0.0, f64::max))
         .sum();
     assert!(mean <= bound / all);
+    // A best value on the border is said, and others beyond are tried.
+    let narrow = |more: &[&str]| {
+        let job = millrace(args!["tune", "--index", index, "--qrels", qrels, &queries]);
+        job.args(["--json", "--k1", "0.5,2", "--b", "0.4"]).args(more).ok()
+    };
+    let first = narrow(&[]).says("the best k1 is on the border of the values that were tried: --w");
+    let wide = narrow(&["--wider"]);
+    assert!(!wide.stderr.contains("--wider goes on"), "{wide:?}");
+    let [first, wide] = [first, wide].map(|job| job.json_lines().remove(0));
+    assert!(wide["best"]["k1"].as_f64() > first["best"]["k1"].as_f64(), "{wide}");
+    assert!(wide["best"]["mean"].as_f64() >= first["best"]["mean"].as_f64(), "{wide}");
     // Other scores have other parameters.
     let job = millrace(args![
         "tune", "--index", index, "--qrels", qrels, "--score", "bm25plus", "--json", &queries

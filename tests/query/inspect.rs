@@ -348,7 +348,7 @@ fn ciff_of_anserini_has_its_scores() {
             expected.push((docid, idf * 2.2 * tf / (tf + 1.2 * (0.25 + 0.75 * length / mean))));
         }
         let job = millrace(args!["query", "--quiet", "--format", "tsv", "--index", index]);
-        // Terms are stems of themselves, but for `veri`.
+        // Terms are stems of themselves, except for `veri`.
         let word = if term == "veri" { "very" } else { term };
         let found = job.stdin(word).ok();
         let mut found: Vec<(usize, f64)> = found

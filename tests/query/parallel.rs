@@ -130,8 +130,8 @@ fn oracle_models_answer_as_one_worker_over_runs() {
     oracle_models(&Fixture::new(72, 9000, true), &ALGORITHMS[1..4]);
 }
 
-/// A range of docids leaves what is left of all answers, whoever finds them, and ranges that follow
-/// each other share out the documents.
+/// A range of docids leaves what is left of all answers, no matter which worker finds them, and
+/// ranges that follow each other share out the documents.
 #[test]
 fn oracle_ranges_of_docids() {
     let fixture = Fixture::new(74, 3000, false);
@@ -145,7 +145,7 @@ fn oracle_ranges_of_docids() {
         ("500..500", 500..500),
         ("99999999..", 0..0),
     ] {
-        // qid, rank, name, docid, score: ranks are counted anew.
+        // qid, rank, name, docid, score: ranks are counted again.
         let mut expected = String::new();
         let mut qid = "";
         let mut rank = 0;

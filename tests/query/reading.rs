@@ -66,7 +66,7 @@ fn compressed_queries_are_unpacked() {
         let bench = args!["bench", "queries", "--index", of.index, "--passes", "1", path];
         assert_eq!(millrace(bench).ok().json_lines()[0]["queries"], 2, "{name}");
     }
-    // Forms are told by what is in the file.
+    // Forms are recognised by what is in the file.
     for (name, bytes) in packed("301 dark matter\n302 family tree\n") {
         let expected = pairs(&[("301", "dark matter"), ("302", "family tree")]);
         assert_eq!(asked(&of.file(&bytes, &[]).expect_status(0)), expected, "{name}");

@@ -1,4 +1,4 @@
-//! A query job keeps pace with whoever is at the other ends of its pipes.
+//! A query job keeps pace with the programs at the other ends of its pipes.
 
 use crate::support::fixture::Fixture;
 use crate::support::*;

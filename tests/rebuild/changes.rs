@@ -222,7 +222,7 @@ fn only_what_is_new_is_indexed() {
     let counts: Vec<_> = runs.iter().map(|run| run["documents"].as_u64().unwrap()).collect();
     assert_eq!(counts, [40, 2]);
     assert_eq!(runs[0]["deleted"]["documents"], 2);
-    // A file that is written anew with the same documents changes places alone.
+    // A file that is written again with the same documents changes places alone.
     std::fs::write(&path, format!("\n{}\n", lines.join("\n\n"))).unwrap();
     let record = place.once();
     assert_eq!(

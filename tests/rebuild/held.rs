@@ -116,7 +116,7 @@ fn a_held_index_keeps_what_it_has() {
     assert_eq!((place.documents(), place.is_marked()), (50, false));
 }
 
-/// An input or a setting that is another one, and whoever publishes by name.
+/// An input or a setting that is another one, and a job that publishes by name.
 #[test]
 fn what_ends_a_hold() {
     let line = "{\"id\": \"d99\", \"contents\": \"river\"}\n";
@@ -230,7 +230,7 @@ fn a_hold_that_ended_does_not_come_back() {
     place.held();
 }
 
-/// Damage of the mark is found, by whoever goes by it, and healed as other damage is.
+/// Damage of the mark is found, by every job that goes by it, and healed as other damage is.
 #[test]
 fn a_damaged_mark_is_named() {
     let place = three("");

@@ -93,7 +93,7 @@ fn ranks_follow_documents_and_links() {
     std::fs::write(place.index().join("rebuild/ranks.tsv"), "A\tx\t-1\nnonsense").unwrap();
     assert_eq!(place.once()["ranks"]["documents"], 10);
     let (other, cold) = ranks(&place);
-    // All but the generation, which is published anew with its ranks.
+    // All but the generation, which is published again with its ranks.
     let of = |head: &str| head.split_once(", ").unwrap().1.to_string();
     assert_eq!(of(&other), of(&head));
     assert!(distance(&cold, &warm) <= 2e-8, "{}", distance(&cold, &warm));

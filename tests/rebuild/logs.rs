@@ -123,7 +123,7 @@ fn the_plan_follows_the_logs_of_the_window() {
     millrace(args!["check", "--index", place.index()]).ok();
 }
 
-/// A job may ask for an order, which is made anew whenever something has changed, and for nothing
+/// A job may ask for an order, which is made again whenever something has changed, and for nothing
 /// else.
 #[test]
 fn an_index_in_order_follows_its_sources() {

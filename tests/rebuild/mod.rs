@@ -3,14 +3,14 @@
 mod changes;
 // Only debug builds have what makes jobs fail.
 #[cfg(debug_assertions)]
-mod crash;
 mod guarded;
 mod held;
-mod kills;
+mod killed;
 mod links;
 mod logs;
 mod memory;
 mod notified;
+mod storage;
 mod swap;
 mod vectors;
 mod versions;
@@ -155,7 +155,7 @@ fn an_index_follows_its_sources() {
     millrace(args!["check", "--index", place.index()]).ok();
 }
 
-/// So many generations stay as the job file says, and one of them can become live again; what is
+/// This many generations stay as the job file says, and one of them can become live again; what is
 /// published after that is made from it.
 #[test]
 fn older_generations_stay_and_come_back() {

@@ -35,7 +35,7 @@ fn a_rebuild_keeps_the_factor_and_reads_what_changed() {
     scratch.write("docs/0.jsonl", all(60..65, 7.0));
     scratch.write("docs/b.jsonl", all(40..50, 3.0));
     let (said, second) = rebuilt(&scratch, JOB);
-    assert!(!said.stderr.contains("anew"), "{said:?}");
+    assert!(!said.stderr.contains("built again"), "{said:?}");
     assert_eq!(second["settings"]["impact_factor"], "100");
     assert_eq!(second["documents"], 55);
     assert!(second["runs"].as_u64() > Some(1), "{second}");
@@ -81,7 +81,7 @@ fn an_import_is_rebuilt_and_mixed_inputs_are_refused() {
     millrace(import).ok();
     scratch.write("docs/b.jsonl", line(30, 2.0));
     let (said, manifest) = rebuilt(&scratch, JOB);
-    assert!(!said.stderr.contains("anew"), "{said:?}");
+    assert!(!said.stderr.contains("built again"), "{said:?}");
     assert_eq!(manifest["settings"]["impact_factor"], "4");
     assert_eq!(manifest["documents"], 31);
     let mixed = format!("{JOB}[[input]]\npaths = [\"docs/a.jsonl\"]\n");

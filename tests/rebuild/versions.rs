@@ -1,5 +1,5 @@
 //! An index of an earlier version of the analysis, or of the lists of names, is asked as it was
-//! made; a rebuild makes it anew once, says why, and mixes nothing.
+//! made; a rebuild makes it again once, says why, and mixes nothing.
 
 use super::Place;
 use crate::support::sealed::Manifest;
@@ -36,7 +36,7 @@ fn an_index_of_an_earlier_version_is_made_anew_once() {
         let planned = place.plan();
         assert!(planned.to_string().contains(why), "{planned}");
         let outcome = place.run("--once").expect_status(0);
-        let notes = outcome.stderr.lines().filter(|line| line.contains("is built anew: "));
+        let notes = outcome.stderr.lines().filter(|line| line.contains("is built again: "));
         assert!(notes.filter(|line| line.contains(why)).count() == 1, "{outcome:?}");
         assert!(place.status()["last"]["reason"].as_str().unwrap().contains(why));
         assert_eq!(terms(&place.index()), 2);
@@ -82,7 +82,7 @@ fn an_index_of_an_older_format_is_made_anew_from_its_sources() {
             (&OLDER.into(), &160.into())
         );
         let told = place.run("--once").expect_status(0);
-        assert!(told.stderr.contains(&format!("the index is built anew: {OLDER}")), "{told:?}");
+        assert!(told.stderr.contains(&format!("the index is built again: {OLDER}")), "{told:?}");
         assert_eq!(place.documents(), 155);
         let last = place.status()["last"].clone();
         assert_eq!((&last["outcome"], &last["reason"]), (&"published".into(), &OLDER.into()));

@@ -75,7 +75,7 @@ impl Job {
         self
     }
 
-    /// Runs the job in no more than so many KiB of address space.
+    /// Runs the job in no more than this many KiB of address space.
     pub(crate) fn limited(mut self, kib: u64) -> Self {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit -v {kib}; exec \"$@\""), "sh"]);

@@ -18,7 +18,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(10);
 /// Every document of the answers, with the bits of its score.
 pub(crate) type Answers = Vec<Vec<(Vec<u8>, u32)>>;
 
-/// The answers of an index to `queries`; opens it anew.
+/// The answers of an index to `queries`; opens it again.
 pub(crate) fn ask(index: &Path, verify: bool, queries: &[String]) -> Result<Answers, IndexError> {
     let bm25 = Bm25::new(1.2, 0.75).unwrap();
     let wanted =

@@ -2,7 +2,7 @@
 //! nothing of what lives.
 
 #[cfg(debug_assertions)]
-mod crash;
+mod storage;
 
 use crate::support::sound::{ask, assert_sound, current};
 use crate::support::*;

@@ -29,7 +29,7 @@ pub trait Collection: Sync {
     /// About how long a document is, in bytes.
     fn document_bytes(&self, format: Format) -> f64;
 
-    /// What writes it, as so many files.
+    /// What writes it, as this many files.
     fn writer(&self, format: Format, files: u32) -> Box<dyn WriteRecords + '_>;
 }
 

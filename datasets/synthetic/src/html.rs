@@ -1,6 +1,6 @@
 //! Writes documents as HTML pages. A page has a title, headings, paragraphs, links, lists, a style
 //! and a script, comments and entities; some 3 KB of it are no text. All visible tokens come from
-//! the model, but for the text of entities.
+//! the model, except for the text of entities.
 
 #![forbid(unsafe_code)]
 

@@ -64,7 +64,7 @@ impl<'m> Queries<'m> {
         self.text(&ranks)
     }
 
-    /// The same, but by chance at least so many documents have all its terms; none if few queries
+    /// The same, but by chance at least this many documents have all its terms; none if few queries
     /// are like that. The first that is drawn is [`query`](Self::query).
     pub fn frequent_query(&mut self, number: u64, least: f64) -> Option<String> {
         let all = self.ends.last().copied().unwrap_or(0);

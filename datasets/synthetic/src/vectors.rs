@@ -2,7 +2,7 @@
 //! hundred weighted terms of a vocabulary of word pieces, and neither words nor text. Three draws
 //! in four are of the document's topic, which has few terms and prefers some of them by far; they
 //! count twice. The others are of all terms, by their popularity. A term that is drawn again weighs
-//! more. The same recipe makes the same vectors, whoever writes them.
+//! more. The same recipe makes the same vectors, on any machine.
 
 #![forbid(unsafe_code)]
 
@@ -196,7 +196,7 @@ impl Vectors {
     }
 }
 
-/// How many draws give so many distinct terms in the mean: those of a topic come again and again.
+/// How many draws give this many distinct terms in the mean: those of a topic come again and again.
 fn draws_for(terms: f64, topics: u32) -> f64 {
     if topics == 0 {
         return terms;

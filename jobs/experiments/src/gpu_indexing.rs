@@ -42,7 +42,7 @@ pub(crate) struct Args {
     inputs: Vec<PathBuf>,
 }
 
-/// A piece ends with the first line at or behind so many bytes.
+/// A piece ends with the first line at or behind this many bytes.
 const PIECE_BYTES: usize = 2 << 20;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -121,7 +121,7 @@ fn round(
     Ok((seconds, row))
 }
 
-/// Consecutive pieces of at most so many bytes of text.
+/// Consecutive pieces of at most this many bytes of text.
 fn batches(pieces: &[PieceText], most: u64) -> Vec<&[PieceText]> {
     let mut batches = Vec::new();
     let mut start = 0;

@@ -44,10 +44,10 @@ pub(super) struct Args {
     /// Queries whose answers are compared with the CPU's.
     #[arg(long, default_value_t = 256, value_name = "N")]
     sample: usize,
-    /// Only queries with so many distinct terms.
+    /// Only queries with this many distinct terms.
     #[arg(long, default_value = "1..128", value_parser = parse_terms, value_name = "A..B")]
     terms: (usize, usize),
-    /// Only AND queries of which so many documents have all terms.
+    /// Only AND queries of which this many documents have all terms.
     #[arg(long, default_value_t = 1, value_name = "N")]
     least_hits: usize,
     /// Bytes of the device's memory for lists.

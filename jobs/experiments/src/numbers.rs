@@ -42,7 +42,7 @@ pub(crate) struct Middle<R> {
     pub(crate) spread: [f64; 2],
 }
 
-/// The middle one of so many passes, by the figure that `of` finds in each.
+/// The middle one of this many passes, by the figure that `of` finds in each.
 pub(crate) fn middle<R>(
     passes: usize,
     of: impl Fn(&R) -> f64,

@@ -152,7 +152,7 @@ impl ParallelismBench {
         })
     }
 
-    /// Those of some models that are asked for, on so many workers.
+    /// Those of some models that are asked for, on this many workers.
     fn ways(&self, models: impl IntoIterator<Item = Model>, workers: usize) -> Vec<JobWay> {
         let names = &self.args.models;
         let wanted = |model: &Model| {
@@ -170,7 +170,7 @@ impl ParallelismBench {
         self.workers.last().copied().unwrap_or(1)
     }
 
-    /// Measures points, given by way and rate, in turn, so many passes.
+    /// Measures points, given by way and rate, in turn, this many passes.
     fn points(&self, wanted: &[(JobWay, f64)], texts: &[&Query]) -> anyhow::Result<Vec<LoadPoint>> {
         let mut rigs: Vec<(JobWay, Rig)> = Vec::new();
         for &(way, _) in wanted {

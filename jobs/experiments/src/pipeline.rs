@@ -63,7 +63,7 @@ pub(crate) struct Args {
 /// Bytes of text that are regrouped: what that gains follows from the size of the trees.
 const TEXTS: [usize; 3] = [16 << 20, 64 << 20, 256 << 20];
 
-/// Points of figure 10: so many parts of the workers parse. The paper has eight cores.
+/// Points of figure 10: this many parts of the workers parse. The paper has eight cores.
 const POINTS: usize = 8;
 
 /// What is measured. What is kept changes builds to come: only who asks for rates gets them.

@@ -207,8 +207,9 @@ impl SchedulingBench<'_> {
         }))
     }
 
-    /// The highest of rates at which nothing is late, found in so many steps: each looks between a
-    /// `good` one and a `bad` one, or at what `above` says of the good one as long as none was bad.
+    /// The highest of rates at which nothing is late, found in this many steps: each looks between
+    /// a `good` one and a `bad` one, or at what `above` says of the good one as long as none was
+    /// bad.
     fn highest(
         &self,
         steps: usize,

@@ -8,7 +8,7 @@ pub(crate) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// What `work` makes of 0, 1, 2 and so on, in this order. Each of so many threads begins with a
+/// What `work` makes of 0, 1, 2 and so on, in this order. Each of this many threads begins with a
 /// state of its own and takes the next number, until there is nothing to make of one.
 pub(crate) fn in_turn<S, T: Send>(
     threads: usize,

@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// File of the queries that decide what is cached (default: the first half of QUERIES).
     #[arg(long, value_name = "FILE")]
     train: Option<PathBuf>,
-    /// Only queries of which so many documents have all terms.
+    /// Only queries of which this many documents have all terms.
     #[arg(long, default_value_t = 1, value_name = "N")]
     least_hits: usize,
 }
@@ -96,7 +96,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The best 10 of each query that has so many documents.
+/// The best 10 of each query that has this many documents.
 fn answered(
     snapshot: &Arc<Snapshot>,
     queries: &[Query],
@@ -184,7 +184,7 @@ fn figure_10(test: &[Plan]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Queries a second of so many threads, each of which takes the next query: of three passes. Few
+/// Queries a second of this many threads, each of which takes the next query: of three passes. Few
 /// threads have some of the queries.
 pub(crate) fn rate(
     plans: &[Plan],

@@ -130,7 +130,7 @@ pub fn usable_gpus() -> Result<Vec<String>, String> {
     if names.is_empty() { Err(discovery.reasons().join("; ")) } else { Ok(names) }
 }
 
-/// One of so many workers does not parse where a device counts words: if all cores parse, what
+/// One of this many workers does not parse where a device counts words: if all cores parse, what
 /// serves the device waits for a core for up to 4 ms each time that it wakes up
 /// (docs/measurements/gpu-indexing.md).
 const FREE_PART: usize = 6;
@@ -176,14 +176,14 @@ impl ChosenDevices {
             // What a device inverts is encoded by all workers.
             None => 0,
         };
-        // Whoever feeds devices, takes what they count and makes terms has some cores to itself.
+        // Threads that feed devices, take counts and make terms have cores to themselves.
         let free = if options.indexer == Indexer::Gpu { workers / FREE_PART } else { 0 };
         let parsers = pipeline.parsers.or(Some(workers - free));
         let roles = Roles::new(workers, parsers, pipeline.cpu_indexers, gpu_indexers);
         Ok(roles?.on_devices(self.devices.len()))
     }
 
-    /// The indexer where none is named and a GPU pays for so many `bytes`, which a note says.
+    /// The indexer where none is named and a GPU pays for this many `bytes`, which a note says.
     pub(in crate::build) fn indexer(&self, options: &BuildOptions, bytes: u64) -> Indexer {
         let given = || options.pipeline.make_machine.as_ref().map(|_| "a device".to_owned());
         let Some(device) = self.devices.first().map(ToString::to_string).or_else(given) else {

@@ -1,5 +1,5 @@
-//! A build whose device is lost begins again on the CPU, for what was on it is gone. One for which
-//! nobody has named a device does so whatever the device refuses.
+//! A build whose device is lost begins again on the CPU, for what was on it is gone. If no device
+//! was asked for, any refusal of the device restarts the build on the CPU.
 
 use crate::build::error::BuildError;
 use crate::build::indexer::Indexer;

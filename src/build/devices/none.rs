@@ -1,4 +1,5 @@
-//! The devices of a build without the feature `gpu`: none. Who asks for some is told so.
+//! The devices of a build without the feature `gpu`: none. A build that asks for some gets an
+//! error.
 
 use crate::build::error::BuildError;
 use crate::build::handed::FoundDevices;

@@ -112,7 +112,7 @@ pub(super) fn finish(
     Ok(Finished { new, read_bytes, cut, first_skipped: documents.first_skipped })
 }
 
-/// What the dataflow has left, but for what the build's report asks for later.
+/// What the dataflow has left, except for what the build's report asks for later.
 fn take_done(build: &Build) -> BuildDone {
     let mut done = lock(&build.progress.done);
     let rest = BuildDone {
@@ -149,7 +149,7 @@ fn unite(options: &BuildOptions, draft: &mut Draft, merging: &Merging) -> Result
     Ok(())
 }
 
-/// Says what was noticed in the input; of a part of it, names that repeat are told elsewhere.
+/// Says what was noticed in the input; of a part of it, names that repeat are reported elsewhere.
 fn tell(
     options: &BuildOptions,
     build: &Build,

@@ -8,9 +8,9 @@ use std::str::FromStr;
 /// A number, or a share of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limit {
-    /// So many.
+    /// This many.
     Count(u64),
-    /// So many of a hundred.
+    /// This many of a hundred.
     Percent(f64),
 }
 

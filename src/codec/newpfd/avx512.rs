@@ -77,7 +77,7 @@ pub(super) unsafe fn add_exceptions(
         map >>= 16;
     }
     while map != 0 {
-        // SAFETY: `used` is below `count`, as `map` has so many bits.
+        // SAFETY: `used` is below `count`, as `map` has this many bits.
         rest[map.trailing_zeros() as usize] |= unsafe { to.add(used).read() };
         used += 1;
         map &= map - 1;

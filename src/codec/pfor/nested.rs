@@ -100,7 +100,7 @@ fn write_array(values: &[u32], levels: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// So many exceptions among so many values of `width` bits.
+/// Number of exceptions, number of values, and width in bits.
 pub(super) struct Exceptions {
     pub(super) count: usize,
     pub(super) values: usize,

@@ -316,7 +316,7 @@ fn check_window(plan: &BuildPlan, input: u32, bytes: u64) -> Result<(), Cause> {
         let most = 1 << (MOST_WINDOW_LOG - 20);
         return Err(format!(
             "{path}: inflating this needs a window of {found} MiB, and the largest that is read has \
-             {most} MiB; compress it anew, with zstd --long={MOST_WINDOW_LOG} at most, or xz \
+             {most} MiB; compress it again, with zstd --long={MOST_WINDOW_LOG} at most, or xz \
              --lzma2=dict={most}MiB"
         )
         .into());

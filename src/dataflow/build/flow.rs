@@ -10,7 +10,7 @@ use crate::order::PIECE_BYTES;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// A parser with so many pieces of the least size to do, or `ENOUGH_PIECES` of the build's, needs
+/// A parser with this many pieces of the least size to do, or `ENOUGH_PIECES` of the build's, needs
 /// no more now.
 const ENOUGH_BYTES: usize = 8 * PIECE_BYTES;
 /// The one that it parses, and some for the time in which the reader parses one itself.
@@ -24,7 +24,7 @@ const SWELL_AT_FIRST: usize = 8 << 8;
 pub(crate) struct Flow {
     /// Bytes that may be under way.
     limit: usize,
-    /// A parser with so many bytes to do needs no more now.
+    /// A parser with this many bytes to do needs no more now.
     enough: usize,
     parsers: Range<usize>,
     /// By worker, bytes of pieces that are not parsed.
@@ -62,7 +62,7 @@ impl Flow {
         self.has_room_behind(usize::from(!first))
     }
 
-    /// Whether there is room for another piece of the split that is so many behind the first that
+    /// Whether there is room for another piece of the split that is this many behind the first that
     /// is not done. The farther behind, the less room: what is near is needed sooner.
     pub(crate) fn has_room_behind(&self, splits: usize) -> bool {
         let pieces: usize = self.loads.iter().map(|load| load.load(Relaxed)).sum();

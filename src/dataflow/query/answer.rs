@@ -5,7 +5,7 @@
 //! - Queries and answers go through memory that the workers of the process share ([`QueryDesk`]),
 //!   not through channels: a channel fixes the worker of a record when it is sent, the desk when a
 //!   worker is free. A worker takes a query when its engine has room, plans it, and lays its answer
-//!   out when its engine has one, whoever took the query.
+//!   out when its engine has one, no matter which worker took the query.
 //! - The first worker keeps a capability for every batch with open queries, so that the frontier
 //!   tells when a batch is complete; the others hold none and stay until the input ends, when all
 //!   is answered.

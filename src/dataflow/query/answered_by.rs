@@ -55,7 +55,7 @@ impl AnsweredBy {
         }
     }
 
-    /// All totals of the job as an object: docs/reports.md.
+    /// All totals of the job as an object: docs/operate.md.
     pub fn totals(&self, report: &QueryReport, score: Score) -> Value {
         json!({
             "job": "query",
@@ -66,6 +66,7 @@ impl AnsweredBy {
             "queries_left_late": report.late,
             "queries_without_indexed_term": report.unknown,
             "hits": report.hits,
+            "queries_asked_again": report.asked_again,
             "batches": report.batches,
             "queries_per_s": report.queries as f64 / report.took.as_secs_f64(),
             "answering_s": report.answering.as_secs_f64(),

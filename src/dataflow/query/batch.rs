@@ -6,7 +6,7 @@
 //!   input.
 //! - At most as many queries as `MOST_BATCHES` full batches for each worker have are unanswered, or
 //!   as many as were asked for, or as take [`MOST_BYTES`]; then queries wait in the channel, which
-//!   is bounded, then in the asker. A batch closes early at so many bytes.
+//!   is bounded, then in the asker. A batch closes early at this many bytes.
 //! - A query of too many terms is refused here: it would take too much memory in every engine.
 //! - The stream ends when all are answered: until then the workers help each other. Where the
 //!   source of queries fails, what came before is answered too.
@@ -175,9 +175,9 @@ impl Drop for Asker {
 
 /// Full batches of one worker that are under way.
 const MOST_BATCHES: usize = 4;
-/// Bytes of the queries of a batch, and of all that are unanswered, but for the last of them.
+/// Bytes of the queries of a batch, and of all that are unanswered, except for the last of them.
 const MOST_BYTES: usize = (256 << 20) - MOST_LINE_BYTES;
-/// A query takes a place in the channel for each so many bytes.
+/// A query takes a place in the channel for each this many bytes.
 const PLACE_BYTES: usize = 4 << 10;
 /// How long to wait for answers before looking again.
 const PAUSE: Duration = Duration::from_micros(200);
@@ -282,7 +282,7 @@ impl Unanswered {
         let place = self.number + self.batch.len() as u64;
         let query = match query.map(|query| self.context.checked(query, place)) {
             Ok(Ok(query)) => query,
-            // Who waits is told, and the service goes on.
+            // Waiters get the error, and the service goes on.
             Ok(Err(error)) => {
                 match waiter {
                     Some(waiter) => waiter.told(Outcome::Failed(chain(&error))),

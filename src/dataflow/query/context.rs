@@ -72,6 +72,8 @@ pub(crate) struct QueryTally {
     /// Queries that were left unanswered since they had waited too long.
     pub(crate) late: AtomicU64,
     pub(crate) hits: AtomicU64,
+    /// Queries whose home is here and of which shards were asked again.
+    pub(crate) asked_again: AtomicU64,
     pub(crate) batches: AtomicU64,
     /// When the first query was taken, and when the last batch was written.
     pub(crate) answering: Mutex<Option<(Instant, Instant)>>,

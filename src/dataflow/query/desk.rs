@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// A worker that finds more to do than it takes wakes so many others, and these wake others.
+/// A worker that finds more to do than it takes wakes this many others, and these wake others.
 const WAKES: usize = 3;
 
 #[derive(Debug)]

@@ -120,6 +120,8 @@ pub struct QueryReport {
     pub unspaced: Option<(String, Unspaced)>,
     /// Hits found.
     pub hits: u64,
+    /// Queries that this process merged, of several, and of which it asked some shards again.
+    pub asked_again: u64,
     /// Batches written.
     pub batches: u64,
     /// From when the workers were started to when they ended.
@@ -310,6 +312,7 @@ impl QueryService {
             unspaced,
             late,
             hits,
+            asked_again,
             batches,
             answering,
             latencies,
@@ -325,6 +328,7 @@ impl QueryService {
             unknown: load(unknown),
             unspaced: unspaced.get().cloned(),
             hits: load(hits),
+            asked_again: load(asked_again),
             batches: load(batches),
             took: start.elapsed(),
             answering,

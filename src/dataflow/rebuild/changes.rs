@@ -47,8 +47,8 @@ const DOCUMENT_BYTES: u64 = 256;
 /// The hash of the content of some documents, and which ones they are.
 type Side = (u64, Stretch);
 
-/// The first of so many old documents, of as many new ones, or both: then either such that stay, or
-/// changes.
+/// The first of this many old documents, of as many new ones, or both: then either such that stay,
+/// or changes.
 type Fate = (Option<u32>, Option<u32>, u32, bool);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// Documents that are gone, but for those whose name has another content.
+    /// Documents that are gone, except for those whose name has another content.
     pub(crate) fn removed(&self) -> u64 {
         u64::from(self.deleted.len()) - self.changed
     }
@@ -137,7 +137,7 @@ fn ranges_of(bytes: u64, memory_bytes: u64) -> u64 {
 }
 
 impl Sides {
-    /// By so many ranges of the hashes of names.
+    /// By this many ranges of the hashes of names.
     fn cut(&self, folder: &Path, ranges: u64) -> Result<Vec<PairFile>, IndexError> {
         cut(folder, "pairs", ranges, |put| {
             let mut put = |name: u128, content, side, number| {
@@ -186,7 +186,6 @@ fn of_range(
 /// Documents of one name that have no fate yet.
 #[derive(Default)]
 struct FateQueues {
-    /// Of one content.
     old: VecDeque<Range<u32>>,
     new: VecDeque<Range<u32>>,
     gone: VecDeque<Range<u32>>,
@@ -256,7 +255,7 @@ impl Found {
     }
 }
 
-/// Gives the share of this worker, of so many, of the documents of a range.
+/// Gives the share of this worker, of this many, of the documents of a range.
 fn feed<'scope>(
     scope: Scope<'scope, u64>,
     pairs: &Arc<PairFile>,
@@ -299,7 +298,6 @@ mod tests {
     use crate::index::documents::Location;
     use proptest::prelude::*;
 
-    /// Names and contents.
     type Documents = [(u32, u64)];
 
     fn compare(old: &Documents, new: &Documents, workers: usize, memory: u64) -> Changes {

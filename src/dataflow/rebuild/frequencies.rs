@@ -53,7 +53,7 @@ type KeyUpdate<K> = (K, u32, isize);
 /// A key with its count, which is there once more or once less from a day on.
 type CountedKey<K> = ((K, isize), u32, isize);
 
-/// Follows `days`, which are numbered from 0, over a window of so many days on so many workers.
+/// Follows `days`, which are numbered from 0, over a window of this many days on this many workers.
 ///
 /// # Panics
 /// When the window has no day.

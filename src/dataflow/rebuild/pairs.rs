@@ -59,7 +59,6 @@ struct NewPairFile {
     file: BufWriter<File>,
     path: PathBuf,
     rows: u64,
-    /// It may grow.
     last: Option<PairRow>,
 }
 
@@ -94,7 +93,7 @@ const CUT_BYTES: usize = 32 << 10;
 /// Takes a document into the file of a range, by a hash that tells the range.
 pub(super) type PutRow<'a> = &'a mut dyn FnMut(u64, PairRow) -> Result<(), IndexError>;
 
-/// Writes documents to files by so many ranges of hashes.
+/// Writes documents to files by this many ranges of hashes.
 pub(super) fn cut(
     folder: &Path,
     name: &str,
@@ -117,7 +116,7 @@ pub(super) fn cut(
 }
 
 impl PairFile {
-    /// By so many ranges of contents.
+    /// By this many ranges of contents.
     pub(super) fn cut(&self, folder: &Path, ranges: u64) -> Result<Vec<Self>, IndexError> {
         cut(folder, "contents", ranges, |put| {
             let mut rows = Vec::new();

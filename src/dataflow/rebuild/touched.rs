@@ -17,7 +17,6 @@ use std::sync::Arc;
 pub(crate) struct TouchedDocuments {
     generation: PathBuf,
     runs: Vec<TouchedRun>,
-    /// Rising.
     stretches: Vec<TouchedStretch>,
     count: u64,
 }
@@ -27,7 +26,7 @@ struct TouchedRun {
     deletions: Arc<Deletions>,
 }
 
-/// Neighbouring documents of a run, behind so many others, deleted ones too.
+/// Neighbouring documents of a run, behind this many others, deleted ones too.
 struct TouchedStretch {
     before: u64,
     run: usize,

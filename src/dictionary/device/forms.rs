@@ -64,7 +64,7 @@ fn member(hash: u64) -> u32 {
     (register as u32) << 8 | u32::from(rank)
 }
 
-/// Terms are dealt out to so many shards by their hashes.
+/// Terms are dealt out to this many shards by their hashes.
 const SHARDS: usize = 32;
 /// Forms of a part, which one thread takes: 0.3 ms of work.
 const PART_FORMS: usize = 2048;
@@ -169,7 +169,6 @@ fn place_of(number: u32) -> (usize, usize) {
 
 /// A token of a form that is being learned, whose term has no code.
 struct LearnedWord {
-    /// See [`term_hash`].
     hash: u64,
     /// Of its term, once the thread of the shard has set it.
     number: AtomicU32,
@@ -353,7 +352,7 @@ pub(crate) struct FormReader {
 }
 
 impl FormReader {
-    /// At most so many `threads` read at once.
+    /// At most this many `threads` read at once.
     pub(crate) fn new(analysis: Analysis, threads: usize) -> Self {
         Self { analysis, threads: threads.max(1), crew: Crew::new("forms"), spare: Vec::new() }
     }
@@ -396,7 +395,7 @@ fn no_terms() -> Vec<TermShard> {
 }
 
 impl Forms {
-    /// At most so many `threads` learn at once.
+    /// At most this many `threads` learn at once.
     pub(crate) fn new(threads: usize) -> Self {
         Self { threads: threads.max(1), crew: Crew::new("terms"), shards: no_terms() }
     }

@@ -47,7 +47,6 @@ pub(crate) struct InvertedTerms {
 
 #[derive(Clone, Copy, Debug)]
 struct InvertedTerm {
-    /// See [`order_key`].
     key: u64,
     number: u32,
     /// Among the suffixes of the owner.

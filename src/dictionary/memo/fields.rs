@@ -7,7 +7,7 @@ use crate::text::fields::{collection_of, field_term};
 use crate::text::trie_collection::implied_prefix;
 
 impl<S: Copy + Default> Memo<S> {
-    /// The index has so many fields.
+    /// The index has this many fields.
     pub(in crate::dictionary) fn with_fields(&mut self, fields: usize) {
         self.of_fields.resize_with(fields, Vec::new);
     }

@@ -166,7 +166,8 @@ impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
             let to = slab.part(0, kept);
             let from = old.part(0, kept);
             let copied = self.device.context().bind_to_thread().and_then(|()| {
-                // SAFETY: both have so many bytes; the old ones are freed when the device is done.
+                // SAFETY: both have this many bytes; the old ones are freed when the device is
+                // done.
                 unsafe {
                     result::memcpy_dtod_async(to, from, kept as usize, self.stream.cu_stream())
                 }

@@ -1,6 +1,6 @@
 //! The devices that this process has lost. After a kernel has touched memory that is not there, or
 //! the device has failed, the driver answers every call of this process on it with the same error.
-//! Opening it anew fails at once, so that the CPU may do the work.
+//! Opening it again fails at once, so that the CPU may do the work.
 
 use crate::crew::lock;
 use cudarc::driver::DriverError;
@@ -8,7 +8,6 @@ use cudarc::driver::sys::CUresult;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// By ordinal.
 static LOST: Mutex<BTreeMap<usize, DriverError>> = Mutex::new(BTreeMap::new());
 
 /// Whether the process loses the device with this error.

@@ -73,7 +73,7 @@ pub(crate) trait Machine<A>: Send {
     /// None while no buffer is free for the copies.
     fn give(&mut self, work: &DeviceWork<'_, A>) -> Result<Option<Box<dyn UnderWay>>, GpuError>;
 
-    /// That one work can copy up, and down.
+    /// Bytes that one work can copy up, and down.
     fn buffer_bytes(&self) -> usize;
 
     /// Calls all of these once the work so far is done, or has failed.
@@ -85,7 +85,7 @@ pub(crate) trait Machine<A>: Send {
 pub(crate) struct CudaQueue<A> {
     buffers: FreeBuffers,
     buffer_bytes: usize,
-    /// Writes to the buffers, and these are so many threads with the one that gives work.
+    /// Writes to the buffers, and these are this many threads with the one that gives work.
     pub(crate) crew: Crew,
     threads: usize,
     pub(crate) on: CudaArrays<A>,
@@ -152,7 +152,7 @@ impl<A: Copy + Debug + Eq + Hash> CudaQueue<A> {
             let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
             let to = memory.of(*array).part(*at, bytes as u64);
             let crew = (&mut self.crew, self.threads);
-            // SAFETY: the array has so many bytes, and both stay until the work is done; only
+            // SAFETY: the array has this many bytes, and both stay until the work is done; only
             // copies of the bytes before were enqueued from the buffer.
             filled = unsafe { buffer.write_up(filled, slices, crew, to, stream) }?;
             filled = filled.next_multiple_of(ALIGN).min(self.buffer_bytes);
@@ -162,7 +162,7 @@ impl<A: Copy + Debug + Eq + Hash> CudaQueue<A> {
         for (array, Range { start, end }) in &work.down {
             let len = (end - start) as usize;
             let from = memory.of(*array).part(*start, end - start);
-            // SAFETY: the array has so many bytes, and nobody reads the buffer until the work is
+            // SAFETY: the array has this many bytes, and nobody reads the buffer until the work is
             // done; copies from there are done when this begins.
             unsafe { buffer.copy_down(from, brought, len, stream) }?;
             brought += len;
@@ -193,7 +193,7 @@ impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for CudaQueue<A> {
         let array = memory.of(array);
         let filled = device.context().bind_to_thread().and_then(|()| {
             let bytes = array.bytes() as usize;
-            // SAFETY: the array has so many bytes.
+            // SAFETY: the array has this many bytes.
             unsafe { result::memset_d8_async(array.address(), byte, bytes, stream.cu_stream()) }
         });
         filled.map_err(|e| device.call("fill memory", e))

@@ -75,7 +75,7 @@ impl Pinned {
         });
         let full = |e| device.no_memory("pinned host memory", what, bytes as u64, e);
         let at = taken.map_err(full)?;
-        // SAFETY: the memory has so many bytes, and nobody else knows it.
+        // SAFETY: the memory has this many bytes, and nobody else knows it.
         unsafe { std::ptr::write_bytes(at.cast::<u8>(), 0, bytes) };
         Ok(Self { context, info: device.info().clone(), at, bytes })
     }
@@ -95,7 +95,7 @@ impl Pinned {
     }
 
     /// # Safety
-    /// `to` is a place on the device with so many bytes, and both stay until the copy is done.
+    /// `to` is a place on the device with this many bytes, and both stay until the copy is done.
     pub(crate) unsafe fn copy_up(
         &self,
         bytes: Range<usize>,

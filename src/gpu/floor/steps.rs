@@ -51,7 +51,7 @@ macro_rules! launch {
 }
 pub(crate) use launch;
 
-/// That every kernel may have, dynamically.
+/// Shared memory that every kernel may have, dynamically.
 const USUAL_SHARED_BYTES: u32 = 48 << 10;
 
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! A thread for each device that polls the events of all its owners and wakes whoever waits; it
+//! A thread for each device that polls the events of all its owners and wakes those that wait; it
 //! sleeps while nothing is under way. A worker that polled would be too late, or poll too often.
 
 use crate::crew::{Awaited, lock};
@@ -22,7 +22,6 @@ pub(crate) struct Watcher {
     _thread: Awaited<()>,
 }
 
-/// By ordinal.
 static WATCHERS: Mutex<BTreeMap<usize, Weak<Watcher>>> = Mutex::new(BTreeMap::new());
 
 impl Watcher {
@@ -59,7 +58,7 @@ fn watch(watched: &Receiver<Watched>) {
         under_way.retain(|(goes_on, wakes)| {
             let goes_on = goes_on();
             if !goes_on {
-                // Whoever wakes asks for itself, and gets the error.
+                // Each that wakes asks for itself, and gets the error.
                 wakes.iter().for_each(|wake| wake());
             }
             goes_on

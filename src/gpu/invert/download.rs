@@ -28,7 +28,7 @@ impl Taker {
     /// Copies bytes of the device to the buffer.
     ///
     /// # Safety
-    /// The memory has so many from `from` on, and stays until this returns.
+    /// The memory has this many from `from` on, and stays until this returns.
     unsafe fn bring(
         &mut self,
         device: &Device,

@@ -63,7 +63,6 @@ pub struct InverterHooks {
 }
 
 impl Default for InverterHooks {
-    /// For nobody.
     fn default() -> Self {
         Self { tell: Arc::new(|| ()), back: Arc::new(drop) }
     }

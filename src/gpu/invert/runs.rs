@@ -48,7 +48,7 @@ pub(crate) struct RunEnd {
 /// The open run of a device.
 pub(crate) struct Runs {
     inverter: Inverter<dyn InvertMachine>,
-    /// That of the generation.
+    /// The folder of the generation.
     folder: PathBuf,
     sequencer: Sequencer,
     /// Batches that are not taken.

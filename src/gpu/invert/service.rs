@@ -28,7 +28,7 @@ pub(crate) type OpenMachine =
 
 pub(crate) struct InvertSettings {
     pub analysis: Analysis,
-    /// That make terms of forms.
+    /// Threads that make terms of forms.
     pub threads: usize,
     /// The number of the first run.
     pub first_run: u32,
@@ -37,7 +37,7 @@ pub(crate) struct InvertSettings {
     /// The device encodes lists where it has room for them, with
     /// [`bp128`](crate::index::list::Form::BP128).
     pub encodes: bool,
-    /// That of the generation, where lists are put.
+    /// The generation's folder, where lists are put.
     pub folder: PathBuf,
     /// Where texts lie; they end with the last batch.
     pub buffers: Arc<TextBuffers>,
@@ -167,7 +167,7 @@ fn bring(mut uploader: Box<dyn Uploader>, coming: &ComingBatches, to: &Sender<Me
             false => Ok(None),
         };
         let brought = match brought {
-            // Whoever needs the texts makes room.
+            // The reader of the texts makes room.
             Err(error) if error.is_out_of_memory() => Ok(None),
             brought => brought,
         };

@@ -52,7 +52,7 @@ impl CudaUploader {
     /// Enqueues copies of parts to a text, end to end.
     ///
     /// # Safety
-    /// The text has so many bytes, and it and the parts stay until the copies are done.
+    /// The text has this many bytes, and it and the parts stay until the copies are done.
     unsafe fn send(&self, text: &Slab, parts: &[&[u8]]) -> Result<(), DriverError> {
         self.device.context().bind_to_thread()?;
         let mut at = 0;

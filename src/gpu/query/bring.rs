@@ -32,7 +32,7 @@ const THREADS: u32 = 256;
 pub enum BroughtList {
     Here(u64, PlacedList),
     NoRoom,
-    /// The index is damaged: whoever searches it finds out where. Its place, if that was known.
+    /// The index is damaged: a search of it finds out where. Its place, if that was known.
     Damaged(Option<u64>),
     /// The device took no copy to this place, and cannot be used any more.
     Lost(u64),
@@ -287,7 +287,7 @@ impl<I: Copy> Bringer<I> {
     }
 }
 
-/// Of at most so many blocks.
+/// Of at most this many blocks.
 fn step(
     kernel: &'static str,
     blocks: u32,

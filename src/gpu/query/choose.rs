@@ -86,7 +86,7 @@ impl ChosenMethod {
     }
 }
 
-/// That keep a device busy with queries for few hits: docs/measurements/gpu-queries.md.
+/// Workers that keep one device busy with queries for few hits: docs/measurements/gpu-queries.md.
 const WORKERS_OF_A_DEVICE: usize = 4;
 
 /// Of longer answers, laying them out takes more time than all else.

@@ -155,7 +155,7 @@ pub struct BatchSlot {
     records: usize,
 }
 
-/// Batches of up to so many records are launched as graphs, which launch faster; larger ones take
+/// Batches of up to this many records are launched as graphs, which launch faster; larger ones take
 /// much longer on the device, and differ.
 const MOST_GRAPHED: u32 = 4;
 
@@ -269,7 +269,7 @@ impl BatchSlot {
         self.begin(batch, false)?;
         let len = batch.input_bytes();
         let to = self.on.memory.of(Array::Input).part(0, len as u64);
-        // SAFETY: both parts have so many bytes, and live until the slot goes, which waits.
+        // SAFETY: both parts have this many bytes, and live until the slot goes, which waits.
         unsafe { self.input.copy_up(0..len, to, &self.on.stream) }?;
         steps.iter().try_for_each(|step| self.launch_step(step))?;
         let states = self.records * size_of::<QueryState>();

@@ -25,7 +25,7 @@ pub(in crate::gpu) struct FetchRequest {
 
 pub(super) type ResidentLists = Arc<Mutex<Residency>>;
 
-/// That wait for a thread.
+/// Lists that wait for a thread.
 #[derive(Default)]
 struct FetchQueue {
     wanted: VecDeque<FetchRequest>,
@@ -43,7 +43,7 @@ impl WaitingFetches {
         lock(&self.queue)
     }
 
-    /// Waits for lists, and takes those of about so many bytes on disk; none at the end.
+    /// Waits for lists, and takes those of about this many bytes on disk; none at the end.
     fn take(&self, most_bytes: u64, taken: &mut Vec<FetchRequest>) {
         let mut queue = self.lock();
         while queue.wanted.is_empty() && !queue.closed {
@@ -61,7 +61,7 @@ impl WaitingFetches {
 
 pub(super) struct Fetchers {
     waiting: Arc<WaitingFetches>,
-    /// Outcomes. Whoever reads one tells the residency, and then those who wait: a list that could
+    /// Outcomes. The reader of one tells the residency, and then those who wait: a list that could
     /// come and go in between would be missing to them.
     pub(super) fetched: Receiver<(ListId, BroughtList)>,
     threads: Vec<JoinHandle<()>>,

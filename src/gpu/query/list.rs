@@ -82,7 +82,7 @@ pub struct PlacedList {
 }
 
 /// By the share that the posting's score has of the most of its list. With that most times the
-/// factor of a query as `weight`, the score is not above `weight * impact / 255`, but for the
+/// factor of a query as `weight`, the score is not above `weight * impact / 255`, except for the
 /// rounding of f32, and not below that by more than `weight / 255`, likewise.
 #[inline]
 pub(crate) fn impact(share: f32) -> u8 {

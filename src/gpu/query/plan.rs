@@ -82,7 +82,7 @@ pub struct PlacedTerm {
 }
 
 impl PlacedTerm {
-    /// The most that it gives a document, but for rounding.
+    /// The most that it gives a document, except for rounding.
     pub(super) fn most(&self) -> f32 {
         self.placed.most * self.weight.factor()
     }

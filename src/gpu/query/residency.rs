@@ -169,15 +169,15 @@ impl Residency {
         entry.bytes = bytes;
     }
 
-    /// Notes that a list is fetched, which takes about so many bytes.
+    /// Notes that a list is fetched, which takes about this many bytes.
     pub(crate) fn fetch(&mut self, id: ListId, bytes: u64) {
         self.entries[id as usize].place = Residence::Coming;
         self.set_bytes(id, bytes);
     }
 
     /// Makes room for a list that comes; `None` if there is none. The list is still coming until
-    /// [`arrived`](Self::arrived) or [`failed`](Self::failed): whoever asks meanwhile waits too,
-    /// and it cannot go before those who wait know that it is there.
+    /// [`arrived`](Self::arrived) or [`failed`](Self::failed): a query that asks meanwhile waits
+    /// too, and it cannot go before those who wait know that it is there.
     pub(crate) fn make_room(&mut self, id: ListId, bytes: u64) -> Option<u64> {
         let at = self.ranges.take(bytes).or_else(|| self.evict_for(bytes));
         if at.is_some() {

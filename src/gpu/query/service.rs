@@ -1,5 +1,5 @@
 //! The interface of the threads of devices that answer queries: all take queries from a
-//! [`DeviceDesk`] and leave answers there, whoever drives them; and their counters.
+//! [`DeviceDesk`] and leave answers there, for every driver; and their counters.
 
 use crate::gpu::floor::error::GpuError;
 use crate::query::plan::Plan;

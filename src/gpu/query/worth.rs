@@ -3,7 +3,7 @@
 
 use crate::query::wanted::Mode;
 
-/// Devices are chosen from so many seconds of the CPU on: twice what a device took for so much
+/// Devices are chosen from this many seconds of the CPU on: twice what a device took for so much
 /// work, start and loading of lists included.
 const WORTH_SECONDS: f64 = 20.0;
 

@@ -32,7 +32,7 @@ fn documents(count: u32) -> Vec<BTreeMap<String, u32>> {
     documents
 }
 
-/// Gives the live generation bounds by so many threads; returns the bytes of the files.
+/// Gives the live generation bounds by this many threads; returns the bytes of the files.
 fn add_bounds(index: &Path, threads: usize) -> Vec<Vec<u8>> {
     let folder = index.join("gen-000001");
     let mut manifest = Manifest::read(&folder).unwrap();

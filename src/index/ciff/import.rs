@@ -150,7 +150,7 @@ fn header<R: BufRead + Seek>(reader: &mut CiffReader<R>) -> Result<CiffHeader, I
     Ok(CiffHeader { lists, documents })
 }
 
-/// Skips a list but for its term.
+/// Skips a list except for its term.
 fn place<R: BufRead + Seek>(reader: &mut CiffReader<R>) -> Result<CiffTerm, IndexError> {
     let at = reader.at();
     let end = reader.message("a postings list")?;
@@ -262,7 +262,7 @@ fn list<R: BufRead + Seek, G: FnMut(LaidChunk) -> Result<(), IndexError>>(
     chunks.end((place.collection, suffix), df, bytes, encoder.payload())
 }
 
-/// Reads a posting of so many bytes: the gap to the docid before, and the term frequency.
+/// Reads a posting of this many bytes: the gap to the docid before, and the term frequency.
 fn posting<R: BufRead + Seek>(
     reader: &mut CiffReader<R>,
     bytes: u64,

@@ -12,7 +12,7 @@ const LONGEST_TEXT: u64 = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CiffValue {
     Number(u64),
-    /// So many bytes, which come next.
+    /// This many bytes, which come next.
     Bytes(u64),
     /// A number of 32 or 64 bits.
     Fixed,
@@ -78,7 +78,7 @@ impl<'a, R: BufRead + Seek> CiffReader<'a, R> {
         Err(self.wrong(start, "a number of 64 bits", "a longer one"))
     }
 
-    /// A length, and where so many bytes end, which is not behind `end`.
+    /// A length, and where this many bytes end, which is not behind `end`.
     fn length(&mut self, end: u64) -> Result<(u64, u64), IndexError> {
         let start = self.at;
         let length = self.varint()?;
@@ -138,7 +138,7 @@ impl<'a, R: BufRead + Seek> CiffReader<'a, R> {
         self.go_to(until)
     }
 
-    /// Reads a text of so many bytes, as [`field`](Self::field) said.
+    /// Reads a text of this many bytes, as [`field`](Self::field) said.
     pub(super) fn text(&mut self, bytes: u64) -> Result<String, IndexError> {
         let start = self.at;
         if bytes > LONGEST_TEXT {

@@ -19,8 +19,8 @@ pub(crate) struct ColumnsSource<'a> {
     pub docids: Box<dyn Fn() -> Box<dyn Iterator<Item = u32> + 'a> + 'a>,
 }
 
-/// Writes the columns of run `number` in the folder `to`, which has so many documents, of those of
-/// other runs.
+/// Writes the columns of run `number` in the folder `to`, which has this many documents, of those
+/// of other runs.
 ///
 /// Memory: the values of one column of all of them.
 pub(crate) fn carry(

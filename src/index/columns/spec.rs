@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// What the values of a column are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ColumnKind {
-    /// Whole numbers of 64 bits with a sign, but for the least.
+    /// Whole numbers of 64 bits with a sign, except for the least.
     Int,
     /// Numbers of 64 bits with a fraction; neither infinite nor NaN.
     Float,
@@ -27,7 +27,7 @@ names!(ColumnKind { Int = "int", Float = "float", Date = "date", Word = "word" }
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Column {
-    /// That of a JSON key, a CSV column or a tag. Case counts.
+    /// The name of a JSON key, a CSV column or a tag. Case counts.
     pub name: String,
     /// What its values are.
     pub kind: ColumnKind,

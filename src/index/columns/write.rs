@@ -17,7 +17,7 @@ pub(crate) struct ColumnsWriter {
 }
 
 impl ColumnsWriter {
-    /// Creates the file of run `number`, which has so many documents.
+    /// Creates the file of run `number`, which has this many documents.
     pub(crate) fn create(
         generation: &Path,
         number: u32,

@@ -160,7 +160,7 @@ impl<'a> DeletionsReader<'a> {
             DocidSet::default()
         } else if is_short(documents, count) {
             let docids = self.take::<u32>(count.into())?;
-            // So many are left as rise and are documents.
+            // This many are left as rise and are documents.
             let rising = docids.iter().zip(&docids[1..]).take_while(|(a, b)| a < b);
             let end = 1 + rising.count();
             let below = docids[..end].iter().copied().filter(|docid| *docid < documents);

@@ -21,7 +21,7 @@ impl DocidSet {
         if count == 0 { Self::default() } else { Self { words, before, count } }
     }
 
-    /// The set with more documents of the run, which has so many.
+    /// The set with more documents of the run, which has this many.
     pub(crate) fn with(&self, documents: u32, more: impl IntoIterator<Item = u32>) -> Self {
         let mut words = self.words.clone();
         words.resize(documents.div_ceil(64) as usize, 0);

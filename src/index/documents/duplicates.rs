@@ -15,7 +15,6 @@ pub enum SameName {
     All,
     /// The first one, in the order of the input.
     First,
-    /// The last one.
     Last,
     /// None: the build fails.
     Refuse,

@@ -176,7 +176,7 @@ pub(super) struct PlacedLengths {
 }
 
 impl PlacedLengths {
-    /// Creates the file of run `number`, with so many lengths of each document.
+    /// Creates the file of run `number`, with this many lengths of each document.
     pub(super) fn create(
         generation: &Path,
         number: u32,
@@ -188,7 +188,7 @@ impl PlacedLengths {
         Ok(Self { file, kind, each, sum: Mutex::new((Vec::new(), vec![0; each])) })
     }
 
-    /// Writes the lengths of neighbouring documents, of which so many come `before`. `Refused` if
+    /// Writes the lengths of neighbouring documents, of which this many come `before`. `Refused` if
     /// there are more lengths than a run may have.
     pub(super) fn write(&self, before: u32, lengths: &[u32]) -> Result<(), IndexError> {
         let first = u64::from(before) * self.each as u64;

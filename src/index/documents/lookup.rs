@@ -32,7 +32,7 @@ type LookupPair = [u32; 2];
 
 const PAIR_BYTES: u64 = size_of::<LookupPair>() as u64;
 
-/// Pairs that a thread sorts in memory: so many, or a part of all.
+/// Pairs that a thread sorts in memory: this many, or a part of all.
 const LEAST_SORTED: u32 = if cfg!(test) { 16 } else { 1 << 16 };
 const SORTED_PART: u32 = 16;
 
@@ -48,7 +48,7 @@ pub(crate) fn short_hash(name: &[u8]) -> u32 {
 }
 
 /// Neighbouring hashes: from the `first` to the `last`, and how many pairs have one of them, behind
-/// so many others.
+/// this many others.
 struct HashPart {
     first: u32,
     last: u32,
@@ -96,12 +96,12 @@ impl NameColumn {
         written.map_err(IndexError::storage("keep hashes of names", &self.folder))
     }
 
-    /// Bytes of memory that it takes to write the file of so many `documents`.
+    /// Bytes of memory that it takes to write the file of this many `documents`.
     pub(crate) fn memory(documents: u32) -> u64 {
         SORTERS as u64 * 8 * u64::from((documents / SORTED_PART).max(LEAST_SORTED))
     }
 
-    /// Writes the file of the run, which has so many `documents`.
+    /// Writes the file of the run, which has this many `documents`.
     pub(crate) fn write(&self, documents: u32) -> Result<FileEntry, IndexError> {
         let name = run_file(&run_name(self.run), FileKind::Lookup);
         let file = FilledFile::of(StorageFile::create(&self.folder, &name)?);
@@ -124,7 +124,7 @@ impl NameColumn {
     }
 
     /// Cuts a part by the first 16 bits of hashes or, if all of its have the same, by the others,
-    /// into parts of at most so many pairs, or of one value of these bits.
+    /// into parts of at most this many pairs, or of one value of these bits.
     fn cut(&self, documents: u32, part: &HashPart, most: u32) -> Result<Vec<HashPart>, IndexError> {
         let shift = if part.first >> 16 == part.last >> 16 { 0 } else { 16 };
         let mut counts = vec![0u32; 1 << 16];

@@ -18,7 +18,6 @@ const BODY: u64 = HEADER_BYTES as u64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, AnyBitPattern, NoUninit)]
 #[repr(C)]
 pub(crate) struct Move {
-    /// The first document.
     docid: u32,
     documents: u32,
     /// The input that they lie in now, by its number in the run.

@@ -96,7 +96,7 @@ impl PlacedDocuments {
         })
     }
 
-    /// Creates a file of the lengths of so many fields, if there are any.
+    /// Creates a file of the lengths of this many fields, if there are any.
     pub(crate) fn with_fields(
         self,
         generation: &Path,

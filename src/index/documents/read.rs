@@ -316,7 +316,7 @@ impl RunDocuments {
         Ok(found)
     }
 
-    /// So many names will be looked up, of which this run may have none.
+    /// This many names will be looked up, of which this run may have none.
     pub(crate) fn expect(&self, names: u64) -> Result<(), IndexError> {
         self.lookup.map().expect(names)
     }

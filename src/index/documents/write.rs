@@ -40,7 +40,7 @@ impl DocumentsWriter {
         Ok(Self::at(&Arc::new(files), DocumentsPlace::default()))
     }
 
-    /// Documents have lengths of so many fields.
+    /// Documents have lengths of this many fields.
     pub(crate) fn with_fields(
         mut self,
         generation: &Path,

@@ -124,7 +124,7 @@ impl Map {
         verify_all(cores(), &[(self, bytes, crc32)])
     }
 
-    /// So many reads of any places will come: if these need most blocks of a large file, all are
+    /// This many reads of any places will come: if these need most blocks of a large file, all are
     /// verified, by several threads.
     pub(crate) fn expect(&self, reads: u64) -> Result<(), IndexError> {
         let is_much = self.length > THREAD_BYTES && reads * BLOCK_BYTES > self.length as u64;
@@ -168,8 +168,8 @@ impl Map {
     }
 }
 
-/// [`verify`](Map::verify) of several files, of so many bytes and with these checksums, by so many
-/// threads, at most.
+/// [`verify`](Map::verify) of several files, of this many bytes and with these checksums, by this
+/// many threads, at most.
 pub(crate) fn verify_all(threads: usize, files: &[(&Map, u64, u32)]) -> Result<(), IndexError> {
     let mut parts = Vec::new();
     let mut all = 0;

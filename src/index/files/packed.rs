@@ -21,7 +21,6 @@ const SECTION_ALIGNMENT: u64 = HEADER_BYTES as u64;
 struct PackEntry {
     code: [u8; 4],
     zero: u32,
-    /// In the pack.
     start: u64,
     bytes: u64,
 }

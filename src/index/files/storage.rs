@@ -264,7 +264,7 @@ pub(crate) fn remove_empty(path: &Path) -> Result<(), IndexError> {
     attempt("remove the folder", path, || fs::remove_dir(path))
 }
 
-/// Removes files by so many `threads`: of a file in memory the system frees page after page.
+/// Removes files by this many `threads`: of a file in memory the system frees page after page.
 ///
 /// # Errors
 /// `Storage`, of the first that cannot be removed; the others are gone.

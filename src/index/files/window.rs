@@ -22,7 +22,6 @@ pub(crate) struct FileWindow {
     /// The file that has it, or is it, and where it begins there.
     file: PathBuf,
     first: u64,
-    /// Of the file.
     length: u64,
     start: u64,
     buffer: Vec<u8>,

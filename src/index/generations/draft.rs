@@ -39,7 +39,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A run of an update with so many bytes, at most, is packed.
+/// A run of an update with this many bytes, at most, is packed.
 const PACKED_BYTES: u64 = 4 << 20;
 
 /// What the manifest says of the job.
@@ -273,7 +273,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Replaces the moves of the run at a place, whose documents lie in so many `inputs` now.
+    /// Replaces the moves of the run at a place, whose documents lie in this many `inputs` now.
     pub(crate) fn relocate(
         &mut self,
         run: usize,

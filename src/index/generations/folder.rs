@@ -97,7 +97,7 @@ impl IndexLock {
         }
     }
 
-    /// Removes the folder of an index that is empty. Whoever waits for the lock finds none.
+    /// Removes the folder of an index that is empty. A job that waits for the lock finds none.
     pub(crate) fn remove_index(self) -> Result<(), IndexError> {
         storage::remove_file(&self.index.join(LOCK))?;
         storage::remove_empty(&self.index)

@@ -350,7 +350,7 @@ impl Generation {
 
 impl Manifest {
     /// The manifest of the live generation of an index, or `Processes` unless it
-    /// [is for](Self::is_for) so many.
+    /// [is for](Self::is_for) this many.
     ///
     /// # Errors
     /// `NoIndex`, `Storage`, `Damaged`, `Newer`, `Older`, `Sharded`.
@@ -391,7 +391,7 @@ impl Stays<'_> {
 }
 
 /// Of each run of a manifest what is open already. A name is not enough: an index that was removed
-/// and built anew has the same ones.
+/// and built again has the same ones.
 fn stay<'a>(manifest: &Manifest, before: Option<&'a Generation>) -> Vec<Option<Stays<'a>>> {
     let Some(before) = before else { return manifest.runs.iter().map(|_| None).collect() };
     let old = &before.manifest;

@@ -137,7 +137,7 @@ mod tests {
         assert!(release(&index.join("none")).is_err() && !index.join("none").exists());
     }
 
-    /// What fails behind the rename, or panics there, is told with the generation that is live.
+    /// What fails behind the rename, or panics there, is reported with the live generation.
     #[test]
     fn what_follows_a_rename_is_told_as_such() {
         let folder = tempfile::tempdir().unwrap();

@@ -36,7 +36,7 @@ impl<'a> LiveNames<'a> {
         &self.runs
     }
 
-    /// So many names will be looked up, at least.
+    /// This many names will be looked up, at least.
     pub(crate) fn expect(&self, names: usize) -> Result<(), IndexError> {
         self.runs.iter().try_for_each(|(_, documents)| documents.expect(names as u64))
     }

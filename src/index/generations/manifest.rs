@@ -52,7 +52,7 @@ pub struct Manifest {
 const MOST_PROCESSES: usize = 1 << 16;
 
 /// The version of the lists of names by which documents are read: of fields for names and texts,
-/// and of stop words in the program. Raised when one changes, so that rebuilds read all anew.
+/// and of stop words in the program. Raised when one changes, so that rebuilds read all again.
 pub(crate) const LISTS_VERSION: u32 = 3;
 
 /// How the input became terms and lists. Queries take their analysis from here.
@@ -217,7 +217,7 @@ pub struct Deleted {
     /// At least 1.
     pub documents: u32,
     pub tokens: u64,
-    /// Of so many of the documents the postings are known by list.
+    /// Of this many of the documents the postings are known by list.
     pub counted: u32,
     /// Of the counted documents.
     pub postings: u64,

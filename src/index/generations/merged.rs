@@ -48,7 +48,7 @@ impl Recode {
     }
 }
 
-/// Merges all runs of the index in the folder `index` to one, in a new generation, by so many
+/// Merges all runs of the index in the folder `index` to one, in a new generation, by this many
 /// `workers` and as `recode` says, until `stop` ends it. Every file of the old one is verified
 /// first, so that damage does not get a new checksum.
 ///

@@ -129,7 +129,7 @@ pub(crate) fn debris(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, Index
     Ok(debris)
 }
 
-/// The debris but for files of runs.
+/// The debris except for files of runs.
 fn left(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, IndexError> {
     let kept = kept(index)?.into_iter().map(|number| index.join(generation_name(number)));
     let kept: Vec<PathBuf> = kept.collect();

@@ -69,10 +69,10 @@ impl Watch {
     }
 
     /// Whether the live generation may be another one than `open`; looks at the same one again only
-    /// if `again` is set. Compares manifests too, since an index that was removed and built anew
+    /// if `again` is set. Compares manifests too, since an index that was removed and built again
     /// has the same numbers.
     pub fn is_other(&mut self, open: &Manifest, again: bool) -> Result<bool, IndexError> {
-        // The index is being removed, or built anew.
+        // The index is being removed, or built again.
         let Ok(file) = self.path.join(CURRENT).metadata() else { return Ok(false) };
         let stamp = (file.dev(), file.ino(), file.mtime(), file.mtime_nsec());
         if self.seen.replace(stamp) == Some(stamp) && !again {

@@ -67,7 +67,7 @@ impl fmt::Display for Report {
 #[derive(Clone, Copy, Debug)]
 struct Share {
     threads: usize,
-    /// A thread takes lists that have at least so many bytes together.
+    /// A thread takes lists that have at least this many bytes together.
     least: u64,
 }
 
@@ -89,8 +89,8 @@ pub(crate) fn check(index: &Path) -> Result<Report, Vec<IndexError>> {
 }
 
 /// Checks as `check` does, with `threads`, and reports progress to `watched`, which does not stop
-/// it. What it finds does not depend on the threads, but for tokens of documents: several threads
-/// compare sums of them, which agree by chance once in 2^32.
+/// it. What it finds does not depend on the threads, except for tokens of documents: several
+/// threads compare sums of them, which agree by chance once in 2^32.
 pub fn check_watched(
     index: &Path,
     threads: usize,

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 /// Writes every term with df, cf and the bytes of its lists, or, with `postings`, with all of
 /// these, and their positions if the index has them; with `tsv` postings have a line each. Deleted
-/// documents do not count, but for the bytes of their postings. `progress` counts terms. Returns
+/// documents do not count, except for the bytes of their postings. `progress` counts terms. Returns
 /// their number.
 pub fn terms(
     generation: &Generation,

@@ -20,7 +20,7 @@ impl Default for TermCoder {
 }
 
 impl TermCoder {
-    /// Goes on behind a term, with which its collection has so many `terms`.
+    /// Goes on behind a term, with which its collection has this many `terms`.
     pub(crate) fn behind(collection: u16, suffix: &[u8], terms: usize) -> Self {
         let in_block = terms - terms.saturating_sub(1) / LEXICON_BLOCK * LEXICON_BLOCK;
         Self { collection, suffix: suffix.to_vec(), in_block }
@@ -33,8 +33,8 @@ impl TermCoder {
     }
 
     /// Appends the next term to `out`, which has a list of `df` postings in `bytes` bytes, and, in
-    /// a run with positions, so many bytes of these. Terms rise by collection, then by the suffix's
-    /// bytes; an error says why this cannot be a term.
+    /// a run with positions, this many bytes of these. Terms rise by collection, then by the
+    /// suffix's bytes; an error says why this cannot be a term.
     #[inline]
     pub(crate) fn code(
         &mut self,

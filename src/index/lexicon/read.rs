@@ -227,7 +227,7 @@ impl Lexicon {
         let mut lists_end = first_list;
         let mut positions = first_positions;
         let mut at = 0;
-        // The term before is less than the one sought, and begins with so many bytes of it.
+        // The term before is less than the one sought, and begins with this many bytes of it.
         let mut common = 0;
         while at < bytes.len() {
             let start = place + at as u64;

@@ -17,7 +17,7 @@ fn safe_gap_bits(block_len: usize) -> u8 {
 /// term frequencies.
 pub(super) type BlockHead = [u8; HEAD_BYTES];
 
-/// The places of every so many blocks are kept; those between follow from the heads.
+/// The places of every this many blocks are kept; those between follow from the heads.
 pub(super) const ANCHOR_BLOCKS: usize = 16;
 
 /// The units of the first `count` blocks, below 16, whose heads `heads` begins with. A unit of

@@ -164,7 +164,7 @@ impl<'a> ListView<'a> {
         (0..count).map(move |number| (self.segment(number), self.blocks_of_segment(number)))
     }
 
-    /// Fails if the segment, of so many blocks, reaches into the arrays.
+    /// Fails if the segment, of this many blocks, reaches into the arrays.
     pub(crate) fn bytes_of_segment(
         &self,
         segment: &Segment,

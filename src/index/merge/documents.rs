@@ -39,7 +39,7 @@ struct DocumentStretch {
     place: DocumentsPlace,
 }
 
-/// Writes the documents of all runs as those of run `number` in the folder `to`, but for their
+/// Writes the documents of all runs as those of run `number` in the folder `to`, except for their
 /// look-up. Every input is one of the generation's.
 ///
 /// Memory: for each thread [`THREAD_BYTES`], and the longest name twice; 8 bytes for each document
@@ -105,7 +105,7 @@ impl MergeInput {
         }
     }
 
-    /// Those of a file that has so many lengths of each document.
+    /// Those of a file that has this many lengths of each document.
     fn long_of(&self, kind: FileKind, lengths: u64) -> Result<Vec<(u32, u32)>, IndexError> {
         let count = self.header(kind)?.values[2];
         let bytes = 2 * lengths * u64::from(self.run.documents);

@@ -27,7 +27,7 @@ pub(super) struct Lengths {
     codes: Codes,
 }
 
-/// Which lengths of a file are those of documents: every so many, from one on.
+/// Which lengths of a file are those of documents: every this many, from one on.
 #[derive(Clone, Copy, Debug)]
 struct Column {
     step: u64,
@@ -81,7 +81,7 @@ pub(super) fn no_long(path: &Path, docid: u64) -> IndexError {
 
 impl Lengths {
     /// Those of run `number` of a generation, and behind them those of each of its fields. Also
-    /// returns what they leave of so many bytes of memory.
+    /// returns what they leave of this many bytes of memory.
     pub(super) fn of_run(
         generation: &Path,
         number: u32,
@@ -126,7 +126,7 @@ impl Lengths {
         Ok(Self { path: path.to_path_buf(), documents, codes })
     }
 
-    /// What they leave of so many bytes of memory.
+    /// The memory left of `memory_bytes`.
     pub(super) fn memory_behind(&self, memory_bytes: u64) -> u64 {
         match &self.codes {
             Codes::All(codes) => memory_bytes.saturating_sub(codes.len() as u64),

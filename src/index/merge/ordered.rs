@@ -257,7 +257,7 @@ fn by_topics(
     DocumentTerms { starts, terms }.order(run.terms as usize, threads, stop)
 }
 
-/// Gives `take` all postings of a run, but for those of fields, list by list: the list's number,
+/// Gives `take` all postings of a run, except for those of fields, list by list: the list's number,
 /// docids, frequencies. The list's reader has compared docids with the number of documents.
 fn each_postings(
     generation: &Path,

@@ -31,16 +31,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, ScopedJoinHandle, panicking, scope};
 
-/// A chunk is given away when it has so many bytes: the more, the more memory there is.
+/// A chunk is given away when it has this many bytes: the more, the more memory there is.
 const LEAST_CHUNK_BYTES: usize = 128 << 10;
 const MOST_CHUNK_BYTES: usize = 256 << 10;
-/// A thread's part of the memory for unwritten output holds so many chunks, if it suffices.
+/// A thread's part of the memory for unwritten output holds this many chunks, if it suffices.
 const CHUNKS: u64 = 16;
 const LEAST_CHUNKS: u64 = 4;
 /// Parts for each thread, so that all end at about the same time.
 const PARTS: u64 = 16;
 const MOST_PARTS: u64 = 1 << 12;
-/// A term costs as much time as lists of so many times its bytes.
+/// A term costs as much time as lists of this many times its bytes.
 const TERM_COST: u64 = 6;
 /// The part of a thread's memory that chunks may take, and the most that they take.
 const CHUNKS_SHARE: u64 = 4;
@@ -60,7 +60,7 @@ pub(super) struct Joint<'a> {
     /// For all windows and unwritten output.
     pub(super) memory_bytes: u64,
     pub(super) merging: &'a Merging,
-    /// The docid of each document of the only run, if documents are numbered anew.
+    /// The docid of each document of the only run, if documents are renumbered.
     pub(super) numbers: Option<&'a [u32]>,
 }
 
@@ -202,7 +202,7 @@ impl Joint<'_> {
     }
 
     /// Cuts the collections into parts of about equal cost, at least [`PARTS`] for each of the
-    /// `threads`, and so many that each thread has a whole one before `chunks` bytes of its own
+    /// `threads`, and this many that each thread has a whole one before `chunks` bytes of its own
     /// wait.
     fn cut(&self, threads: u64, chunks: u64) -> Result<Vec<MergePart>, IndexError> {
         let mut starts = Vec::new();
@@ -261,7 +261,7 @@ impl Joint<'_> {
         Ok((streams, lists))
     }
 
-    /// The positions of the only run, if documents are numbered anew and it has any.
+    /// The positions of the only run, if documents are renumbered and it has any.
     fn old_positions(&self) -> Result<Option<RunPositions>, IndexError> {
         let [input] = self.inputs else { return Ok(None) };
         let is_read = self.numbers.is_some() && self.merging.form.has_positions();

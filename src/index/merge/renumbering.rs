@@ -1,5 +1,6 @@
-//! Collects the postings of a list of a run whose documents are numbered anew, and hands them on in
-//! their new order. Positions stay where they are until then, and are read one posting at a time.
+//! Collects the postings of a list of a run whose documents are renumbered, and hands them on
+//! in their new order. Positions stay where they are until then, and are read one posting at a
+//! time.
 
 use super::source::{BlockPostings, Encoders, ListEncoding, Target};
 use crate::index::error::IndexError;
@@ -14,7 +15,6 @@ pub(super) const LIST_BYTES: u64 = 8;
 pub(super) const POSITIONS_BYTES: u64 = 16;
 
 pub(super) struct Renumbering<'a> {
-    /// By old docid.
     numbers: &'a [u32],
     /// Docids and term frequencies, in one number each.
     postings: Vec<u64>,

@@ -31,7 +31,7 @@ const SLACK: usize = POSTINGS_SLACK as usize;
 pub(super) trait Target {
     /// Takes postings in the order of docids, with their `values` if the run has positions, of each
     /// its first position and the gaps between the others. `first` is the place of the merged run's
-    /// first document among the lengths, and so many of its `documents` come before docid 0.
+    /// first document among the lengths, and this many of its `documents` come before docid 0.
     /// `codes` is scratch.
     fn take(
         &mut self,

@@ -14,7 +14,7 @@ const LEAST: usize = 256;
 /// Halves are improved so often, at most.
 const ROUNDS: usize = 8;
 
-/// Fewer documents than one in so many that change places in a round make it the last.
+/// Fewer documents than one in this many that change places in a round make it the last.
 const FEW: usize = 500;
 
 /// Documents that a thread takes at once.
@@ -111,7 +111,6 @@ impl Halves {
 
 struct Bisection<'a> {
     documents: &'a DocumentTerms,
-    /// Binary logarithms.
     logs: &'a [f32],
     stop: &'a Stop,
 }

@@ -17,7 +17,7 @@ pub(crate) struct ListChunks<'a, G> {
 }
 
 impl<'a, G: FnMut(LaidChunk) -> Result<(), IndexError>> ListChunks<'a, G> {
-    /// Gives chunks of about so many bytes to `give`.
+    /// Gives chunks of about this many bytes to `give`.
     pub(crate) fn new(form: Form, folder: &'a Path, chunk_bytes: usize, give: G) -> Self {
         let positions = Vec::new();
         Self { layout: ChunkLayout::new(form), positions, chunk_bytes, folder, give }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 const WINDOW_BYTES: usize = 64 << 10;
 
-/// Deleted documents that are not counted are at most a part in so many of a run.
+/// Deleted documents that are not counted are at most a part in this many of a run.
 const UNCOUNTED: u64 = 100;
 
 /// Adds documents of the run `run`, whose files are in the generation's folder, to those that the

@@ -8,10 +8,10 @@ use crate::index::lexicon::TermEntry;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A list has a bitmap if one document in so many, or more, has its term.
+/// A list has a bitmap if one document in this many, or more, has its term.
 const LEAST_SHARE: u32 = 16;
 
-/// The bitmaps of a run take so many bytes at most for each document, and so many in all: those
+/// The bitmaps of a run take this many bytes at most for each document, and this many in all: those
 /// that are wanted first.
 const MOST_BYTES_A_DOCUMENT: usize = 16;
 const MOST_BYTES: usize = 256 << 20;

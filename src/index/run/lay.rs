@@ -121,7 +121,7 @@ impl ChunkLayout {
         Self { form, coder, in_list, came, chunk, at, positions, positions_at, positions_came }
     }
 
-    /// The chunk has so many bytes of positions with those of what is laid out next.
+    /// The chunk has this many bytes of positions with those of what is laid out next.
     pub(crate) fn with_positions(&mut self, bytes: usize) -> &mut Self {
         self.positions = bytes;
         self
@@ -134,8 +134,8 @@ impl ChunkLayout {
         self.in_list = true;
     }
 
-    /// Lays out the list of the next term, or its last part; the list has so many postings and
-    /// bytes in all, and the payload of the chunk so many bytes with it.
+    /// Lays out the list of the next term, or its last part; the list has this many postings and
+    /// bytes in all, and the payload of the chunk this many bytes with it.
     ///
     /// # Errors
     /// What cannot be a term or stand in this order; a list without a full block in parts.

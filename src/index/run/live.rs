@@ -13,7 +13,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 const SHARDS: usize = 16;
 
-/// A number of each list that was asked for, by the list's offset, as of so many documents that
+/// A number of each list that was asked for, by the list's offset, as of this many documents that
 /// were deleted; in maps with locks of their own, so that threads seldom wait. Memory: about 36
 /// bytes for each such list.
 #[derive(Debug, Default)]
@@ -156,7 +156,7 @@ impl Run {
     }
 }
 
-/// Where a block has at most one document of the set for so many postings, and spans at most half
+/// Where a block has at most one document of the set for this many postings, and spans at most half
 /// as many documents for each posting, these are looked for one by one. Otherwise all postings are
 /// looked up in the set.
 const FEW: u32 = 32;
@@ -167,7 +167,7 @@ fn of_list(list: &ListView<'_>, documents: u32, set: &DocidSet) -> Result<u32, L
     let mut columns = SegmentColumns::default();
     let block_len = list.block_len();
     let mut found = 0;
-    // Docids of a block lie from here on, up to its last; so many documents of the set before.
+    // Docids of a block lie from here on, up to its last; this many documents of the set before.
     let (mut first, mut before) = (0, 0);
     for block in 0..list.full_blocks() {
         let end = list.last_docid(block).saturating_add(1);

@@ -21,7 +21,7 @@ use crate::index::texts::RunTexts;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-/// So many bytes of a list, and as many of its arrays, are prefetched.
+/// This many bytes of a list, and as many of its arrays, are prefetched.
 const FETCHED: usize = 256;
 
 /// A run in a generation. What is open of it is shared with the other generations that have it.
@@ -148,7 +148,7 @@ impl Run {
         (parts > 0).then(|| self.texts(generation, entry, parts)).transpose().map(drop)
     }
 
-    /// The texts of documents, of each of which the run has so many `parts`.
+    /// The texts of documents, of each of which the run has this many `parts`.
     pub(crate) fn texts(
         &self,
         generation: &Path,

@@ -175,7 +175,7 @@ fn owners_parts_become_one_run() {
     assert!(one == other, "threads write the same bytes");
 }
 
-/// Writes them by so many threads; returns the files.
+/// Writes them by this many threads; returns the files.
 fn owners_parts(threads: usize) -> Vec<FileEntry> {
     const DOCUMENTS: u32 = 200_000;
     let folder = tempfile::tempdir().unwrap();

@@ -30,7 +30,7 @@ pub(crate) struct NewRun<'a> {
     pub(crate) form: Form,
     /// The file of the lists, if those who have room in it put them there.
     pub(crate) lists: Option<Arc<FilledFile>>,
-    /// Otherwise so many threads write the lists, or the caller.
+    /// Otherwise this many threads write the lists, or the caller.
     pub(crate) threads: usize,
 }
 
@@ -42,8 +42,8 @@ impl<'a> NewRun<'a> {
 }
 
 /// Where the file ends a part may wait for the chunks of others with bytes of this one. Of chunks
-/// with so many bytes of lists one or two wait; many smaller ones, whose makers need them to go on,
-/// only until they are placed.
+/// with this many bytes of lists one or two wait; many smaller ones, whose makers need them to go
+/// on, only until they are placed.
 const LARGE: usize = WRITE_BUFFER_BYTES / 2;
 
 /// The lists of a chunk, until all of them are written.
@@ -157,7 +157,7 @@ pub(crate) struct RunWriter {
 }
 
 impl RunWriter {
-    /// Creates the files of a run, but for a given one of lists. `sources` has for each the trie
+    /// Creates the files of a run, except for a given one of lists. `sources` has for each the trie
     /// collection before which it has none.
     pub(crate) fn create(run: NewRun<'_>, sources: Vec<u16>) -> Result<Self, IndexError> {
         let NewRun { folder, number, form, lists, threads } = run;
@@ -263,7 +263,7 @@ impl RunWriter {
         self.postings.check()
     }
 
-    /// Ends the run, all of which is placed and which has so many `documents` from `first_docid`
+    /// Ends the run, all of which is placed and which has this many `documents` from `first_docid`
     /// on, and syncs the files if they have to last.
     /// [`complete`](crate::index::documents::DocumentsEntry::complete) completes its entry.
     pub(crate) fn finish(self, first_docid: u32, documents: u32) -> Result<WrittenRun, IndexError> {

@@ -71,7 +71,7 @@ pub(crate) fn term(number: u32) -> String {
 /// A list: its term, its postings and its bytes.
 pub(crate) type TestList<'a> = ((u16, &'a [u8]), u32, Vec<u8>);
 
-/// Writes the lists of a run of so many documents, one after the other.
+/// Writes the lists of a run of this many documents, one after the other.
 pub(crate) fn write_lists<'a>(
     run: NewRun<'_>,
     documents: u32,

@@ -6,11 +6,11 @@ use crate::index::error::IndexError;
 use crate::index::files::storage::{FileEntry, Stop};
 use std::path::Path;
 
-/// Texts that are handed on together have about so many bytes.
+/// Texts that are handed on together have about this many bytes.
 const AT_ONCE: usize = 1 << 20;
 
-/// Writes the texts of run `number` in the folder `to`, which has so many documents and `parts` of
-/// each, of those of other runs, by one thread.
+/// Writes the texts of run `number` in the folder `to`, which has this many documents and `parts`
+/// of each, of those of other runs, by one thread.
 pub(crate) fn carry_texts(
     sources: &[Source<'_>],
     (to, number): (&Path, u32),

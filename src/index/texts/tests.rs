@@ -15,8 +15,8 @@ fn path(folder: &Path) -> std::path::PathBuf {
     run(0).path(folder, FileKind::Texts)
 }
 
-/// Writes so many parts of each document in pieces of so many documents, by two threads, the later
-/// pieces first.
+/// Writes this many parts of each document in pieces of this many documents, by two threads, the
+/// later pieces first.
 fn write(folder: &Path, texts: &[String], parts: usize, piece: usize) {
     fs::create_dir_all(folder.join("runs")).unwrap();
     _ = fs::remove_file(path(folder));

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use zstd::bulk::Compressor;
 use zstd::dict::{EncoderDictionary, from_continuous};
 
-/// A block ends behind the text with which it has so many bytes.
+/// A block ends behind the text with which it has this many bytes.
 pub(super) const BLOCK_BYTES: usize = if cfg!(test) { 1 << 9 } else { 16 << 10 };
 /// The dictionary is trained by the first texts of a run, up to the one with which they have so
 /// many bytes.
@@ -25,7 +25,6 @@ const LEVEL: i32 = 1;
 /// What is kept of the documents of a piece: all parts of each, end to end.
 #[derive(Debug, Default)]
 pub(crate) struct PieceTexts {
-    /// Of each document.
     parts: usize,
     bytes: Vec<u8>,
     ends: Vec<usize>,
@@ -72,7 +71,6 @@ pub(crate) struct TextsFile(Mutex<TextsState>);
 
 struct TextsState {
     file: StorageFile,
-    /// Of each document.
     parts: usize,
     /// By the first document.
     waiting: BTreeMap<u32, PieceTexts>,
@@ -96,7 +94,7 @@ impl std::fmt::Debug for TextsState {
 }
 
 impl TextsFile {
-    /// Creates the file of run `number`, of whose documents so many `parts` are kept.
+    /// Creates the file of run `number`, of whose documents this many `parts` are kept.
     pub(crate) fn create(generation: &Path, number: u32, parts: usize) -> Result<Self, IndexError> {
         let name = run_file(&run_name(number), FileKind::Texts);
         let file = StorageFile::create(generation, &name)?;
@@ -163,7 +161,8 @@ impl TextsFile {
         }
     }
 
-    /// Writes what is left, the dictionary, the table and the header of a run of so many documents.
+    /// Writes what is left, the dictionary, the table and the header of a run of this many
+    /// documents.
     pub(crate) fn finish(self, documents: u32) -> Result<FileEntry, IndexError> {
         {
             let mut state = lock(&self.0);

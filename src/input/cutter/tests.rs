@@ -142,7 +142,7 @@ fn small_files_share_a_piece_and_long_ones_are_dropped() {
     assert_eq!(pieces[0].skipped.first()[0].input, 2);
 }
 
-/// Parts of a stream of records, some of them broken; a number stands for so many bytes of text.
+/// Parts of a stream of records, some of them broken; a number stands for this many bytes of text.
 fn stream(parts: &[(usize, usize)], kinds: &[&str]) -> Vec<u8> {
     let mut stream = Vec::new();
     for (number, &(kind, bytes)) in parts.iter().enumerate() {

@@ -34,7 +34,7 @@ pub(crate) struct CsvParser {
     values: Vec<u8>,
     ends: Vec<usize>,
     text: Vec<u8>,
-    /// Where the values in it begin, but for the first.
+    /// Where the values in it begin, except for the first.
     parts: Vec<usize>,
     /// A name that was made valid.
     name: String,

@@ -64,7 +64,7 @@ impl SeenFields {
         (!is_new).then(|| self.others.entry(name).or_default())
     }
 
-    /// A field that is neither name nor text has so many `bytes` of strings; `value` is its only
+    /// A field that is neither name nor text has this many `bytes` of strings; `value` is its only
     /// one, or its number.
     /// A field is no text that is left out.
     pub(crate) fn forget(&mut self, field: &str) {

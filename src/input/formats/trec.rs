@@ -44,7 +44,6 @@ pub(crate) struct TrecParser {
 
 /// The parts of a document, as places in the piece.
 struct TrecParts {
-    /// Behind `<DOC`.
     attributes: usize,
     docno: Option<Range<usize>>,
     header: Option<Range<usize>>,

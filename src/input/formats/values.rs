@@ -27,7 +27,6 @@ pub(crate) const GIVEN_VALUES: &str = "values";
 pub(crate) struct ValuesParser {
     columns: Arc<[Column]>,
     stored: Arc<[String]>,
-    /// By their numbers.
     kept: Vec<KeptValues>,
     /// Values are members of one member, as a program gives them.
     given: bool,
@@ -60,7 +59,7 @@ impl KeptValues {
             .expect("a vector takes all");
     }
 
-    /// Adds what stands in a record in JSON, but for strings and nulls.
+    /// Adds what stands in a record in JSON, except for strings and nulls.
     fn push_raw(&mut self, raw: &[u8]) {
         match String::from_utf8_lossy(raw) {
             // Control characters in strings are no JSON.
@@ -211,7 +210,7 @@ impl ValuesParser {
         }
     }
 
-    /// Keeps a value as it is written, but for strings, whose escapes may be wrong.
+    /// Keeps a value as it is written, except for strings, whose escapes may be wrong.
     fn keep(&mut self, raw: &[u8], kept: &mut KeptValues) {
         let mut cursor = JsonCursor { bytes: raw, at: 1, scan: Scan::best() };
         match raw.first() {

@@ -12,7 +12,7 @@ use crate::order::PIECE_BYTES;
 use std::fs::File;
 use std::io::{self, Read};
 
-/// A file is cut at multiples of so many bytes. A stretch of it begins there, whatever memory a
+/// A file is cut at multiples of this many bytes. A stretch of it begins there, whatever memory a
 /// process has.
 pub(crate) const CUT_BYTES: u64 = 2 << 20;
 
@@ -32,7 +32,7 @@ impl InputPlan {
         1 + u128::from(self.bytes_of(split))
     }
 
-    /// The border of so many processes in front of one of them: a split, and the byte of it where
+    /// The border of this many processes in front of one of them: a split, and the byte of it where
     /// that begins. It depends on the files alone.
     fn border(&self, process: usize, processes: usize) -> Result<(usize, u64), InputError> {
         let total: u128 = self.splits.iter().map(|split| self.weight(split)).sum();
@@ -57,7 +57,7 @@ impl InputPlan {
     }
 
     /// Keeps the splits of one of several processes. Which those are depends on the files and the
-    /// number of processes alone; inputs are numbered anew, and the number that the first had is
+    /// number of processes alone; inputs are numbered again, and the number that the first had is
     /// told. Files that were ignored count for process 0.
     pub(crate) fn share(
         mut self,

@@ -1,4 +1,4 @@
-//! Reads a pipe without waiting for whoever fills it. A thread of its own waits, and who asks too
+//! Reads a pipe without waiting for its writer. A thread of its own waits, and who asks too
 //! early is told so, so that a job can end while its input is silent.
 
 use crate::crew::spawn;

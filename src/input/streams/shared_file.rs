@@ -1,4 +1,4 @@
-//! Lets many workers read one file, in stretches that begin at multiples of so many bytes: each
+//! Lets many workers read one file, in stretches that begin at multiples of this many bytes: each
 //! has the records that begin in it. A record ends with a mark, such as the end of a line or
 //! `</page>`, and begins where the mark before it ends; so anybody finds the first one of a stretch
 //! without a look at what comes before. Its pieces are those that one reader would cut from first

@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 
 pub(crate) struct WholeDecoder(NonNull<libdeflate_decompressor>);
 
-// SAFETY: a decompressor belongs to whoever holds it and to no thread.
+// SAFETY: a decompressor belongs to its holder and to no thread.
 unsafe impl Send for WholeDecoder {}
 
 impl WholeDecoder {

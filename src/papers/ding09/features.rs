@@ -76,7 +76,7 @@ pub struct Costs {
     pub seconds: [f64; 2],
     /// As [`Cost::alone`].
     pub alone: [f64; 2],
-    /// Of a hundred queries 99 take at most so many times the prediction.
+    /// Of a hundred queries 99 take at most this many times the prediction.
     pub tails: [f64; 2],
     pub blocks: u64,
 }

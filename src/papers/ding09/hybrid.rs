@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 /// The most queries that wait here; others wait where they came from and lose only their place.
 const MOST_WAITING: usize = 2048;
 
-/// A device is too slow when it needs so many times what all its queries should take.
+/// A device is too slow when it needs this many times what all its queries should take.
 const SLOW: f64 = 8.0;
 
 /// Seconds before which no device is too slow: the first lists may take so long.
@@ -120,7 +120,7 @@ impl fmt::Debug for Hybrid {
 }
 
 impl Hybrid {
-    /// Schedules queries over the CPU and the engines `devices` of so many devices.
+    /// Schedules queries over the CPU and the engines `devices` of this many devices.
     pub fn new(
         devices: Box<dyn Engines>,
         number: usize,

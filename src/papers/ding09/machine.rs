@@ -11,13 +11,13 @@ pub struct Hardware {
 }
 
 impl Hardware {
-    /// How many threads feed devices that need so many seconds for a query; at most half.
+    /// How many threads feed devices that need this many seconds for a query; at most half.
     pub(crate) fn feeders(&self, device_seconds: f64) -> usize {
         let busy = self.devices as f64 * HOST_SECONDS / device_seconds;
         (busy.ceil() as usize).clamp(1, (self.threads / 2).max(1))
     }
 
-    /// The least seconds between two queries of a device if so many threads feed all devices.
+    /// The least seconds between two queries of a device if this many threads feed all devices.
     pub(crate) fn host_seconds(&self, feeders: usize) -> f64 {
         HOST_SECONDS * self.devices as f64 / feeders.max(1) as f64
     }

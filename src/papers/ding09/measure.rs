@@ -11,7 +11,7 @@ use crate::query::engines::engine::{Answer, QueryEngine};
 use crate::query::plan::Plan;
 use std::time::Instant;
 
-/// The least of so many times counts.
+/// The least of this many times counts.
 const TIMES: usize = 3;
 
 /// Submits queries while there is room until all answers are there; returns the seconds.

@@ -30,7 +30,6 @@ const FILLED: (f64, f64) = (8e-3, 0.4);
 struct WaitingItem<T> {
     item: T,
     costs: Costs,
-    /// Arrival, in seconds.
     came: f64,
 }
 

@@ -120,7 +120,6 @@ impl BatchRoom {
 
 #[derive(Clone, Copy, Debug)]
 struct SortedQuery {
-    /// As added.
     query: usize,
     /// The first of its hits, and the most of them.
     hits: (usize, u32),

@@ -34,7 +34,7 @@ pub struct MethodMemory {
 }
 
 impl MethodMemory {
-    /// Of the free memory, for a batch; and at most so many bytes.
+    /// Of the free memory, for a batch; and at most this many bytes.
     const BATCH_PERCENT: u64 = 25;
     const MOST_BATCH_BYTES: u64 = 8 << 30;
 
@@ -46,7 +46,7 @@ impl MethodMemory {
 const MOST_GROWTH: u64 = 4;
 const MORE_BYTES: u64 = 1 << 20;
 
-/// That most batches have room for.
+/// Terms that most batches have room for.
 const TERMS: usize = 8;
 
 /// Parts that a thread brings, if there are few.

@@ -22,7 +22,7 @@ const APART: u64 = 256;
 pub struct DevicePart {
     /// By run.
     pub entries: SmallVec<[Option<TermEntry>; 1]>,
-    /// So many of its first blocks; all if left out.
+    /// This many of its first blocks; all if left out.
     pub blocks: Option<usize>,
 }
 
@@ -104,7 +104,7 @@ impl<L> Default for ListCache<L> {
 impl<L: Copy + Send> ListCache<L> {
     /// Brings lists, behind those that are there, to the first `most` bytes of `arena`, by several
     /// threads, until one has no room. `lay` writes a list with the thread's layer; a list on which
-    /// it fails is left out: whoever asks for it finds that error too.
+    /// it fails is left out: a query that asks for it finds that error too.
     pub(super) fn bring<S: Default, E>(
         &mut self,
         wanted: &[&DevicePart],

@@ -185,7 +185,7 @@ pub trait DeviceMethod: Copy + Debug + Send + Sync + 'static {
         query: &PlacedQuery<Self::Laid>,
     ) -> MadeQuery<Self::Record>;
 
-    /// Bytes of [`MethodBatch::more`] for so many terms, at most.
+    /// Bytes of [`MethodBatch::more`] for this many terms, at most.
     fn more_bytes(_terms: usize) -> usize {
         0
     }

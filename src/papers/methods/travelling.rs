@@ -132,7 +132,6 @@ impl<L: Copy + Send, S: Default + Send> KeptLists<L, S> {
         Ok(bytes)
     }
 
-    /// Replaces the oldest.
     fn put(&mut self, key: ListKey, bytes: Bytes<L>) {
         let len = bytes.1.len() as u64;
         if len > self.most || self.lists.contains_key(&key) {

@@ -112,7 +112,7 @@ impl<M: DeviceMethod> MethodTurns<M> {
                     continue;
                 }
                 Ok(false) => Why::Unsuited,
-                // Whoever answers the query on the CPU finds out where the index is damaged.
+                // The CPU, which answers the query, finds out where the index is damaged.
                 Err(_) => Why::Lists,
             };
             if !taken.is_empty() {

@@ -168,8 +168,8 @@ struct ShareEngine {
 }
 
 impl ShareEngine {
-    /// The pace of a worker without a task. One that finds no room is not needed: whoever ends a
-    /// query takes the next, and wakes all.
+    /// The pace of a worker without a task. One that finds no room is not needed: the worker that
+    /// ends a query takes the next, and wakes all.
     fn rest(&mut self) -> Pace {
         let open = self.shared.open.load(Ordering::Acquire) - usize::from(self.claimed);
         if open < self.shared.most_open() {

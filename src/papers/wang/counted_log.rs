@@ -13,8 +13,8 @@ use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
-/// How many queries visited so many units of a list: the [key](run_key) of the run, where the list
-/// begins, its df, its bytes, its blocks, the units.
+/// How many queries visited this many units of a list: the [key](run_key) of the run, where the
+/// list begins, its df, its bytes, its blocks, the units.
 pub(crate) type Visit = (u64, u64, u32, u64, u32, u32);
 
 /// What the queries of a log want of lists.
@@ -29,8 +29,8 @@ pub(crate) struct Visits {
 }
 
 impl Visits {
-    /// Whether these are about an index with runs of these keys and documents, but for at most one
-    /// document of [`NEW_SHARE`].
+    /// Whether these are about an index with runs of these keys and documents, except for at most
+    /// one document of [`NEW_SHARE`].
     pub(crate) fn fit(&self, k: u32, runs: &[(u64, u32)]) -> bool {
         let sum = |runs: &mut dyn Iterator<Item = &(u64, u32)>| -> u64 {
             runs.map(|(_, documents)| u64::from(*documents)).sum()
@@ -40,8 +40,8 @@ impl Visits {
     }
 }
 
-/// A log's queries are searched for again where more than one document of so many lies in runs that
-/// its day did not know.
+/// A log's queries are searched for again where more than one document of this many lies in runs
+/// that its day did not know.
 pub(crate) const NEW_SHARE: u64 = 10;
 
 /// Identifies a run whatever its place and number: the checksums of its lexicon and its postings,

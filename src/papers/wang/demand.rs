@@ -39,7 +39,7 @@ pub struct ListDemand {
 }
 
 impl ListDemand {
-    /// Pairs of a number of units and the queries that visited just so many, where there are any.
+    /// Pairs of a number of units and the queries that visited just this many, where there are any.
     pub(crate) fn by_units(&self) -> impl Iterator<Item = (u32, u32)> {
         let before = std::iter::once(self.queries).chain(self.visits.iter().copied());
         let behind = self.visits.iter().copied().chain([0]);
@@ -110,7 +110,7 @@ impl Demand {
         Ok(all)
     }
 
-    /// Answers a query that was asked so many times and adds its visits, unless it finds nothing.
+    /// Answers a query that was asked this many times and adds its visits, unless it finds nothing.
     pub fn count(
         &mut self,
         visitor: &mut Visitor,
@@ -133,13 +133,13 @@ impl Demand {
         Ok(())
     }
 
-    /// Adds a query that visited so many blocks of a list, which has `all`, so many times.
+    /// Adds a query that visited this many blocks of a list, which has `all`, this many times.
     fn add(&mut self, run: u32, entry: TermEntry, visited: usize, all: usize, times: u32) {
         let units = visited.div_ceil(self.unit_blocks);
         self.add_units(run, entry, all, units, times);
     }
 
-    /// Adds queries that visited so many units of a list with so many blocks.
+    /// Adds queries that visited this many units of a list with this many blocks.
     pub(crate) fn add_units(
         &mut self,
         run: u32,

@@ -79,7 +79,6 @@ impl SearchAlgorithm for Rounds {
 
 #[derive(Default)]
 pub(super) struct WangSearcher {
-    /// By term.
     segments: Vec<Segments>,
 }
 

@@ -147,7 +147,7 @@ mod tests {
         (0..count).map(device).collect()
     }
 
-    /// The indexers of so many devices, and how often a note was given.
+    /// The indexers of this many devices, and how often a note was given.
     fn chosen(
         count: usize,
         asked: Option<usize>,

@@ -12,8 +12,8 @@ use crate::query::top_k::TopK;
 /// With so few postings bounds take longer than scoring all, whatever they are.
 const FEW_POSTINGS: u64 = 3000;
 
-/// Blocks of documents cost at least as much as scoring so many postings: the first blocks are read
-/// in every list, and more of them for more hits.
+/// Blocks of documents cost at least as much as scoring this many postings: the first blocks are
+/// read in every list, and more of them for more hits.
 fn few_for_blocks(lists: u64, hits: u64) -> u64 {
     hits.saturating_mul(32).saturating_add(2000).saturating_mul(lists)
 }

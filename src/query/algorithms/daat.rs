@@ -35,7 +35,7 @@ impl RunSearch<'_> {
 
 /// The most that a list adds to a score.
 pub(crate) fn list_most(list: &ListView<'_>, weight: Weight, norms: &Norms<'_>) -> f32 {
-    // No saturation exceeds its weight but for rounding; others have no limit without a bound.
+    // No saturation exceeds its weight except for rounding; others have no limit without a bound.
     let weight_most = match weight.is_saturation() {
         true => weight.factor() * (1.0 + 2.0 * f32::EPSILON),
         false => f32::INFINITY,

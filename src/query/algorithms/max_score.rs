@@ -15,8 +15,8 @@
 //! searched for all of them at once: that costs about the decoding of some blocks.
 //!
 //! Different from the papers: needed lists are added up by windows, as in `exhaustive.rs`, of which
-//! only lines that were touched are swept, and a single needed list block by block; a lower bound
-//! of the threshold is found first, in the rarest list that has k documents; scores of the last
+//! only lines that were touched are swept. A single needed list goes block by block. A lower bound
+//! of the threshold is found first, in the rarest list that has k documents. Scores of the last
 //! candidates are added up again in the order of the query, so that they equal those of every other
 //! algorithm to the bit.
 
@@ -58,7 +58,7 @@ const JOINING: u64 = 100;
 /// Ranges that come first beside those that are enough for k documents.
 const MORE: usize = 4;
 
-/// At most one range in so many comes first.
+/// At most one range in this many comes first.
 const FIRST_SHARE: usize = 8;
 
 /// Offers to `top` all documents of a run that have at least one term and may be among the best.
@@ -283,7 +283,7 @@ impl Search<'_> {
         end
     }
 
-    /// Whether a range with so many documents and optional lists may join the window.
+    /// Whether a range with this many documents and optional lists may join the window.
     fn may_join(&self, optional: usize, documents: u32) -> bool {
         if optional <= self.optional || self.optional == 0 {
             return optional == self.optional;

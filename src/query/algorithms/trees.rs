@@ -29,7 +29,7 @@ use std::ops::Range;
 /// Documents of a window: the bitmaps of a tree and the sums stay in the cache.
 const WINDOW: u32 = if cfg!(test) { 192 } else { 1 << 16 };
 
-/// A document is looked for in the time in which so many postings become bits.
+/// A document is looked for in the time in which this many postings become bits.
 const POSTINGS_A_SEARCH: u64 = 24;
 
 /// What is done with the documents that match.
@@ -158,7 +158,6 @@ impl<'m> Matching<'m> {
         Ok(count)
     }
 
-    /// Without documents.
     fn take(&mut self) -> Bits {
         let mut bits = self.memory.spare.pop().unwrap_or_default();
         bits.clear();
@@ -250,7 +249,7 @@ impl<'m> Matching<'m> {
         Ok(within)
     }
 
-    /// The documents of `within` that match so many parts.
+    /// The documents of `within` that match this many parts.
     fn optional<'n>(
         &mut self,
         nodes: impl Iterator<Item = &'n QueryNode>,

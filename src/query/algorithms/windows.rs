@@ -42,13 +42,13 @@ impl<'a> RunSearch<'a> {
         self.lists().map(|list| u64::from(list.df())).sum()
     }
 
-    /// Whether windows for so many postings should be sparse.
+    /// Whether windows for this many postings should be sparse.
     pub(crate) fn is_sparse(&self, postings: u64) -> bool {
         postings * SPARSE_FROM < u64::from(self.span())
     }
 
-    /// Documents of a sparse window with so many postings in all: enough for [`MANY`] of them. The
-    /// more postings, the smaller the window.
+    /// Documents of a sparse window with this many postings in all: enough for [`MANY`] of them.
+    /// The more postings, the smaller the window.
     pub(crate) fn sparse_window(&self, postings: u64) -> u32 {
         let documents = u64::from(self.span()) * MANY / postings.max(1);
         (documents.min(u64::from(LONGEST)) as u32).next_power_of_two().clamp(DENSE, LONGEST)

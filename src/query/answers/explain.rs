@@ -56,7 +56,7 @@ pub struct Explanation {
     pub mean_length: f64,
     /// The document's norm: for BM25, k1 * (1 - b + b * length / mean).
     pub norm: f32,
-    /// The static part of the score: 0 but for the score wang.
+    /// The static part of the score: 0 except for the score wang.
     pub begins_with: f32,
     /// The distinct terms of the query by first appearance.
     pub terms: Vec<ExplainedTerm>,

@@ -14,7 +14,7 @@ const SLOWEST: usize = 10;
 const CLASSES: usize = (64 - BITS as usize + 1) << BITS;
 
 #[derive(Debug)]
-pub(crate) struct Latencies {
+pub struct Latencies {
     counts: Vec<AtomicU64>,
     sum_ns: AtomicU64,
     most_ns: AtomicU64,
@@ -43,7 +43,7 @@ pub struct LatencyReport {
     /// The 999th of a thousand.
     pub p99_9: f64,
     pub max: f64,
-    /// Counts from each power of two of nanoseconds to the next.
+    /// Counts from each fourth part of a power of two of nanoseconds to the next.
     pub distribution: Vec<LatencyClass>,
     /// The slowest first.
     pub slowest: Vec<SlowQuery>,
@@ -81,7 +81,7 @@ fn end(class: usize) -> u128 {
 }
 
 impl Latencies {
-    pub(crate) fn add(&self, took: Duration, qid: &str, text: &str) {
+    pub fn add(&self, took: Duration, qid: &str, text: &str) {
         let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.counts[class(ns)].fetch_add(1, Ordering::Relaxed);
         self.sum_ns.fetch_add(ns, Ordering::Relaxed);
@@ -101,7 +101,7 @@ impl Latencies {
     }
 
     /// `None` without durations.
-    pub(crate) fn report(&self) -> Option<LatencyReport> {
+    pub fn report(&self) -> Option<LatencyReport> {
         let counts: Vec<u64> = self.counts.iter().map(|n| n.load(Ordering::Relaxed)).collect();
         let all: u64 = counts.iter().sum();
         if all == 0 {
@@ -120,11 +120,12 @@ impl Latencies {
             longest.min(most_ns.into()) as f64 / 1e3
         };
         let mut distribution: Vec<LatencyClass> = Vec::new();
-        let powers = |class: usize| end(class).next_power_of_two() as f64 / 1e3;
+        // Four to a power of two.
+        let below = |class: usize| (((end(class) as f64).log2() * 4.0).ceil() / 4.0).exp2() / 1e3;
         for (class, &queries) in counts.iter().enumerate() {
             match distribution.last_mut() {
-                Some(last) if last.below == powers(class) => last.queries += queries,
-                _ => distribution.push(LatencyClass { below: powers(class), queries }),
+                Some(last) if last.below == below(class) => last.queries += queries,
+                _ => distribution.push(LatencyClass { below: below(class), queries }),
             }
         }
         let first = distribution.iter().position(|class| class.queries > 0).unwrap_or(0);
@@ -187,8 +188,9 @@ mod tests {
         }
         assert_eq!(distribution.iter().map(|class| class.queries).sum::<u64>(), 1000);
         assert_eq!(distribution.first(), Some(&LatencyClass { below: 1.024, queries: 1 }));
-        // From 524.288 us on.
-        assert_eq!(distribution.last(), Some(&LatencyClass { below: 1048.576, queries: 476 }));
+        // From 881.7 us on, with the class around it, of 868.352 us and more.
+        assert_eq!(distribution.last(), Some(&LatencyClass { below: 1048.576, queries: 132 }));
+        assert!(distribution.len() > 36, "{distribution:?}");
         let slowest: Vec<(&str, f64)> =
             slowest.iter().map(|slow| (slow.qid.as_str(), slow.took)).collect();
         assert_eq!(slowest.len(), SLOWEST);

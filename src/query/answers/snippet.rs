@@ -35,7 +35,7 @@ pub struct Snippets<'a> {
 }
 
 impl<'a> Snippets<'a> {
-    /// Snippets of so many characters at most.
+    /// Snippets of this many characters at most.
     pub fn new(snapshot: &'a Arc<Snapshot>, wanted: Wanted, text: &str, characters: usize) -> Self {
         let terms = terms_of(snapshot, wanted, text);
         let texts = RefCell::new(Reread::of(snapshot.generation()).ok());

@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | [`whole`] | whole, by the worker that took it (`inter`) |
 //! | [`tasks`] | in tasks, by whichever worker comes first (`fgqp`) |
-//! | [`renewed`] | by engines that are made anew for each generation |
+//! | [`renewed`] | by engines that are made again for each generation |
 
 pub(crate) mod renewed;
 pub(crate) mod tasks;
@@ -152,7 +152,7 @@ impl fmt::Debug for Wakers {
 }
 
 impl Wakers {
-    /// For so many workers, none of which has begun.
+    /// For this many workers, none of which has begun.
     pub fn new(workers: usize) -> Arc<Self> {
         Arc::new(Self(std::iter::repeat_with(OnceLock::new).take(workers).collect()))
     }
@@ -210,9 +210,9 @@ pub enum Model {
         model: &'static dyn HandedModel,
         barrier: bool,
     },
-    /// Queries are cut into tasks, which go to whoever comes first.
+    /// Queries are cut into tasks, which go to the first free worker.
     Fgqp {
-        /// A new query is cut only while at most so many tasks are open.
+        /// A new query is cut only while at most this many tasks are open.
         delta: usize,
         cutting: Cutting,
         /// How long a worker without work looks for more before it sleeps.

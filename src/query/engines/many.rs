@@ -67,7 +67,7 @@ impl ManyHits {
     }
 }
 
-/// Answers all `queries` with so many `threads`, and counts them.
+/// Answers all `queries` with this many `threads`, and counts them.
 ///
 /// # Errors
 /// If the index is damaged; `Stopped` if `stop` was set before all were answered.

@@ -7,10 +7,10 @@
 //! estimate: otherwise all workers would cut one at once. A small `delta` has all workers at one
 //! query, for latency; a large one keeps them busy where queries end, for throughput.
 //!
-//! Different from the paper: there is no separate producer, whoever comes first cuts; and a worker
-//! takes several neighbouring tasks at once, many while many are left and then fewer, down to a
-//! least amount, which the pool learns from the tasks that are done. If the last query was cut,
-//! idle workers are woken as soon as the next one comes, to be there when it is cut too.
+//! Different from the paper: there is no separate producer, the first free worker cuts; and a
+//! worker takes several neighbouring tasks at once, many while many are left and then fewer, down
+//! to a least amount, which the pool learns from the tasks that are done. If the last query was
+//! cut, idle workers are woken as soon as the next one comes, to be there when it is cut too.
 
 use crate::crew::lock;
 use std::collections::VecDeque;
@@ -89,7 +89,7 @@ struct PoolState<Q> {
     idle: Vec<usize>,
 }
 
-/// A worker that finds more to do than it takes wakes so many others, and these wake others.
+/// A worker that finds more to do than it takes wakes this many others, and these wake others.
 const WAKES: usize = 3;
 
 impl<Q> PoolState<Q> {
@@ -162,7 +162,7 @@ impl<Q> Pool<Q> {
         if more && state.hopes() { state.wake(1) } else { Vec::new() }
     }
 
-    /// Adds a query that was cut, of which so many tasks were expected, and returns workers to
+    /// Adds a query that was cut, of which this many tasks were expected, and returns workers to
     /// wake; the caller takes tasks next.
     pub(crate) fn open(&self, query: Q, cut: QueryCut, expected: usize) -> Vec<usize> {
         let tasks = cut.tasks();
@@ -187,7 +187,7 @@ impl<Q> Pool<Q> {
         state.wake(1)
     }
 
-    /// Notes that a query was answered whole, of which so many tasks were expected, so that the
+    /// Notes that a query was answered whole, of which this many tasks were expected, so that the
     /// next one wakes nobody early.
     pub(crate) fn answered_whole(&self, expected: usize) {
         lock(&self.state).ended(false, expected);
@@ -200,7 +200,7 @@ impl<Q> Pool<Q> {
 
     /// Gives `worker` something to do, and returns workers to wake since there is or soon will be
     /// more. If there is nothing and the worker is about to `sleep`, it is idle until another
-    /// caller gets its number. `tasks` estimates the tasks of a query with so many behind it for
+    /// caller gets its number. `tasks` estimates the tasks of a query with this many behind it for
     /// each worker.
     pub(crate) fn take(
         &self,

@@ -54,7 +54,7 @@ impl SearchedLists for Range<u32> {
     }
 }
 
-/// Share `number` of `shares` of some docids, which are of equal size but for one document.
+/// Share `number` of `shares` of some docids, which are of equal size except for one document.
 pub(crate) fn share_of(docids: &Range<u32>, number: usize, shares: usize) -> Range<u32> {
     let documents = docids.len() as u128;
     let cut = |number| docids.start + (documents * number as u128 / shares.max(1) as u128) as u32;

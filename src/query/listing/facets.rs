@@ -10,7 +10,7 @@ use serde_json::json;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// So many times smaller values are added up, so that their sum is finite: there are less than
+/// This many times smaller values are added up, so that their sum is finite: there are less than
 /// 2^33 of them. A power of two, so that only numbers below 1e-282 lose bits.
 const SCALE: f64 = 1.0 / (1u64 << 34) as f64;
 
@@ -18,7 +18,7 @@ const SCALE: f64 = 1.0 / (1u64 << 34) as f64;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Facet {
     pub(crate) column: Column,
-    /// The most words that are told.
+    /// The most words that are listed.
     pub(crate) most: usize,
     pub(crate) found: FacetValues,
 }

@@ -55,7 +55,7 @@ fn only_columns_of_one_value_give_an_order() {
     assert!(!listing.is_of_all());
 }
 
-/// What a device or parts of a query cannot answer is told by the plan.
+/// What a device or parts of a query cannot answer is said by the plan.
 #[test]
 fn plans_of_all_documents_and_of_all_that_matches_are_whole() {
     let folder = tempfile::tempdir().unwrap();

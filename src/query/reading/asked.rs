@@ -36,7 +36,7 @@ pub struct Query {
     pub facets: Option<Arc<[FacetBy]>>,
     /// Columns whose values come with hits.
     pub returned: Option<Arc<[String]>>,
-    /// So many of the first hits are left out; k hits follow.
+    /// This many of the first hits are left out; k hits follow.
     pub offset: usize,
     /// Whether a part of the text comes with each hit, if the query says it; in answers as JSON.
     pub snippets: Option<bool>,

@@ -72,8 +72,8 @@ pub struct Lines<R> {
 
 impl Lines<Box<dyn Read + Send>> {
     /// Opens a file of queries, compressed or not, or standard input if the path [names](STDIN) it.
-    /// Whether lines are `qid text` or `number:text` is told by all lines of a file; a stream that
-    /// can be read only once is not looked at before.
+    /// Whether lines are `qid text` or `number:text` is decided by all lines of a file; a stream
+    /// that can be read only once is not looked at before.
     ///
     /// # Errors
     /// If there is no such file.

@@ -11,7 +11,7 @@ pub(super) enum Remark {
     Twice,
 }
 
-/// Tells remarks to whoever wants them.
+/// Hands remarks on.
 #[derive(Default)]
 pub(super) struct Remarks {
     tell: Option<Box<dyn FnMut(String) + Send>>,

@@ -44,7 +44,7 @@ pub(crate) enum Part<'q> {
     Text(Cow<'q, str>),
     /// A term of the index.
     Term(Cow<'q, str>),
-    /// Words that stand together, with so many further ones between them at most.
+    /// Words that stand together, with this many further ones between them at most.
     Phrase { text: Cow<'q, str>, slop: u32, ordered: bool },
     Group {
         clauses: Vec<Clause<'q>>,

@@ -3,7 +3,7 @@
 //! A node is a text, whose words follow the mode, or an object with one of `text`, `term` (of the
 //! index, not analysed), `phrase` (words that stand together, with `slop` further ones between
 //! them at most; in any order unless `ordered`), or lists of nodes: `all` has what a document must
-//! match, `any` what it may match (`at_least` so many), and `none` what it must not match. Every
+//! match, `any` what it may match (`at_least` this many), and `none` what it must not match. Every
 //! object may have a `boost` and a `field`.
 
 use super::syntax::{Clause, MOST_SLOP, ONLY_EXCLUDED, Part, Sign, finds, no_field};

@@ -35,7 +35,7 @@ pub struct Cutting {
 }
 
 impl Cutting {
-    /// The same where so many queries wait behind one for each worker: a query that is cut is
+    /// The same where this many queries wait behind one for each worker: a query that is cut is
     /// answered sooner but takes more work, and others wait.
     pub(crate) fn before(&self, waiting: usize) -> Self {
         Self { least_ns: self.least_ns * (1 + waiting) as f64, ..*self }

@@ -133,7 +133,7 @@ fn by_shares(searchers: &mut [Searcher], plan: &Plan) -> Vec<Hit> {
     })
 }
 
-/// Merges the hits of so many parts in each stage.
+/// Merges the hits of this many parts in each stage.
 pub(crate) fn by_parts(
     parts: usize,
     plan: &Plan,

@@ -20,7 +20,6 @@ const NORMS_PART: usize = 1 << 18;
 
 #[derive(Debug)]
 pub(super) struct FieldNorms {
-    /// By docid.
     norms: Vec<f32>,
     bounds: BoundNorms,
 }

@@ -9,11 +9,11 @@ use crate::query::filter::{FilterError, PassingDocuments};
 use crate::query::reading::asked::GivenDocids;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Filters that a snapshot keeps, and bytes of what is made for them, but for the last.
+/// Filters that a snapshot keeps, and bytes of what is made for them, except for the last.
 const MOST_FILTERS: usize = 64;
 const MOST_BYTES: usize = 1 << 30;
 
-/// Of so many documents one passes at most where those are looked for one by one.
+/// Of this many documents one passes at most where those are looked for one by one.
 const FEW_PART: u32 = 100;
 
 /// The filters of a snapshot, the one that was used last at the end.

@@ -234,7 +234,7 @@ fn runs_that_stay_are_the_same_open_objects() {
         });
         assert_eq!(new_ones.count(), opened, "step {step}");
     }
-    // Runs of the same names in an index that was built anew are others.
+    // Runs of the same names in an index that was built again are others.
     let before = Snapshot::open(index, Scoring::default()).unwrap();
     std::fs::remove_dir_all(index).unwrap();
     build(index, &collection(8, 300, 60), &[90, 200]);

@@ -92,8 +92,8 @@ fn max_score(lists: &[ScoredList], k: usize) -> ScoredList {
     }
 }
 
-/// WAND (Broder and others, 2003); with blocks of so many postings, Block-Max WAND (Ding and Suel,
-/// 2011).
+/// WAND (Broder and others, 2003); with blocks of this many postings, Block-Max WAND (Ding and
+/// Suel, 2011).
 fn wand(lists: &[ScoredList], k: usize, block: Option<usize>) -> ScoredList {
     let mut best = Best::new(k);
     let mut at = vec![0; lists.len()];

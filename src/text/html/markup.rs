@@ -43,7 +43,7 @@ pub(super) fn extract_by(sweep: Option<Sweep>, page: &[u8], markup: Markup, out:
     }
 }
 
-/// Text of at most so many bytes is copied without a loop.
+/// Text of at most this many bytes is copied without a loop.
 const SHORT_RUN: usize = 32;
 
 struct Extractor<'a> {

@@ -27,7 +27,6 @@ pub(super) const TEMPLATE: TagName = tag(b"template");
 
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(in crate::text) enum TagRole {
-    /// It separates words.
     Block,
     /// It formats a part of a line, so that words go on after it.
     Inline,

@@ -31,7 +31,7 @@ enum Change {
     Flip(Index, u8),
     Insert(Index, Vec<u8>),
     Remove(Index, usize),
-    /// So many bytes of an input go behind the place.
+    /// This many bytes of an input go behind the place.
     Splice(Index, Index, Index, usize),
     Cut(Index),
 }

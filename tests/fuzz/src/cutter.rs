@@ -11,7 +11,7 @@ use millrace::input::streams::shared_file::SharedFile;
 use millrace::order::PIECE_BYTES;
 use std::io::Write as _;
 
-/// The files of an input have at most so many bytes in all.
+/// The files of an input have at most this many bytes in all.
 const MOST_BYTES: usize = 8 << 20;
 
 /// One step of an input: a record that ends with a mark, or a part of one.

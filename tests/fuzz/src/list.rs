@@ -114,7 +114,7 @@ fn check_list(form: Form, (df, bytes, data): &Encoded, documents: u32) -> Option
     };
     let found = read(&view, documents);
     let mut checked = Vec::new();
-    // So many lengths are stored; with a greater bound the lists' bounds are not compared.
+    // This many lengths are stored; with a greater bound the lists' bounds are not compared.
     let lengths: Vec<u32> = (0..MOST_DOCUMENTS).map(length).collect();
     let lengths = Some(&lengths[..]).filter(|lengths| lengths.len() >= documents as usize);
     let check = view.check(documents, lengths, |docids, tfs| {

@@ -9,7 +9,7 @@ use millrace::input::formats::trec::TrecParser;
 use millrace::input::formats::warc::WarcParser;
 use millrace::text::html::HtmlText;
 
-/// Bodies may decompress to so many bytes.
+/// Bodies may decompress to this many bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
 impl Kept {

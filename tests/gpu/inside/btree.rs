@@ -222,7 +222,7 @@ impl Indexer {
 const ROOM: TreeRoom =
     TreeRoom { nodes: 4000, string_words: 60_000, records: 20_000, slice_units: 40_000 };
 
-/// An emulated device, for blocks of so many pieces, with exactly the room for the largest.
+/// An emulated device, for blocks of this many pieces, with exactly the room for the largest.
 fn emulated(
     emulator: &Arc<Emulator>,
     (tuning, room): (TreeTuning, TreeRoom),

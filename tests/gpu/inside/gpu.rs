@@ -171,7 +171,8 @@ pub(crate) enum TurnArray {
 
 pub(crate) type Turned = CudaQueue<TurnArray>;
 
-/// A device with these kernels, each with the shared memory that it may have, and so many buffers.
+/// A device with these kernels, each with the shared memory that it may have, and this many
+/// buffers.
 pub(crate) fn arrays(
     (device, toolchain): (Device, Toolchain),
     kernels: &[(&'static str, u32)],
@@ -240,7 +241,7 @@ fn work_on_a_device_comes_back() {
 fn a_launch_that_the_driver_refuses_names_kernel_geometry_and_device() {
     let Some(found) = device() else { return };
     let mut device = arrays(found, &[("trap", 0)], (1, 16));
-    // No device has thread blocks of so many threads: nothing is launched.
+    // No device has thread blocks of this many threads: nothing is launched.
     let geometry = Geometry { blocks: 1, threads: 1 << 20, shared_bytes: 0 };
     let step = Step { kernel: "trap", geometry, arguments: vec![] };
     let error = give(&mut device, vec![], vec![step], vec![]).err().unwrap().to_string();

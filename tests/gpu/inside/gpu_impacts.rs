@@ -191,7 +191,7 @@ fn twin_rounded_weights_give_the_scores_of_single_precision() {
     }
 }
 
-/// Weights above 255 are parts that add up; more terms than a warp has lanes, and so many chunks
+/// Weights above 255 are parts that add up; more terms than a warp has lanes, and this many chunks
 /// that runs of several are needed.
 #[test]
 fn twin_many_terms_and_great_weights_are_added_up() {

@@ -87,7 +87,8 @@ fn check(emulator: &Emulator, case: &Case, random: &mut Random) {
     assert_eq!(outline.placed(), placed);
     assert_eq!(outline.bytes(), expected.len() as u64);
     let memory = Memory::new(emulator, &norms, expected.len());
-    // What is no whole parcel is sent as two: a parcel begins anew with the numbers of the windows.
+    // What is no whole parcel is sent as two: a parcel begins again with the numbers of the
+    // windows.
     let mut bytes = vec![0xa5; 1 << 20];
     let mut parcel = Parcel::default();
     let mut head = Vec::new();

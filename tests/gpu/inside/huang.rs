@@ -84,13 +84,13 @@ impl HuangCollection {
 
 type Batch = MethodBatch<HuangTuning>;
 
-/// An empty batch about so many documents, for blocks of so many threads.
+/// An empty batch about this many documents, for blocks of this many threads.
 fn batch(documents: usize, threads: u32) -> Batch {
     let how = HuangTuning { threads, ..HuangTuning::default() };
     MethodBatch::new(how, false, documents as u32, ROOM)
 }
 
-/// A query of so many lists, of all documents or of some.
+/// A query of this many lists, of all documents or of some.
 fn query(collection: &HuangCollection, terms: usize, random: &mut Random) -> Query {
     let documents = collection.documents();
     let docids = match random.below(4) {

@@ -36,7 +36,7 @@ fn group(documents: &[Document]) -> TokenGroup {
     writer.finish(Arc::default(), vec![0; documents.len()].into())
 }
 
-/// A run as parsed blocks of so many pieces.
+/// A run as parsed blocks of this many pieces.
 fn blocks(run: &Run, pieces: usize) -> Vec<ParsedBlock> {
     let mut first = 0;
     let groups: Vec<(TokenGroup, u32)> = run
@@ -243,7 +243,7 @@ fn a_full_device_is_emptied_into_parts() {
     assert!(parts > 2, "{parts} parts");
     assert_eq!(terms.len(), 1001);
     assert_eq!(terms, expected(&run));
-    // The next run begins anew.
+    // The next run begins again.
     let next = distinct(3);
     assert_eq!(index(&mut indexer, &next, 1).unwrap().0, expected(&next));
 }

@@ -52,8 +52,8 @@ fn word(random: &mut Random, rare: u32) -> Vec<u8> {
     }
 }
 
-/// So many characters and bytes of several scripts, marks between them, and encodings that are cut
-/// or wrong.
+/// This many characters and bytes of several scripts, marks between them, and encodings that are
+/// cut or wrong.
 fn scripts(random: &mut Random, pieces: u32) -> Vec<u8> {
     const LETTERS: &str = "aZ9-\u{e9}\u{3a3}\u{130}\u{5317}\u{4eac}\u{5927}\u{3005}\u{3072}\u{30ab}\u{30ca}\u{30fc}\u{ff76}\u{ff9e}\u{ff21}\u{d6c8}\u{20000}\u{3002}\u{2019}\u{2014}\u{3000}\u{10400}\u{1f600}\u{ad}\u{200b}\u{200d}\u{e0100}\u{301}\u{3099}\u{94d}\u{304b}\u{ac00}\u{11a8}";
     const WRONG: [&[u8]; 8] = [

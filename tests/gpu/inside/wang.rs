@@ -135,7 +135,7 @@ impl Collection {
 
 type Batch = MethodBatch<WangTuning>;
 
-/// An empty batch about so many documents, for rounds of so many.
+/// An empty batch about this many documents, for rounds of this many.
 fn batch(documents: usize, round: u32) -> Batch {
     let how = WangTuning { round, ..WangTuning::default() };
     MethodBatch::new(how, true, documents as u32, ROOM)

@@ -173,7 +173,7 @@ impl Drop for Late {
     }
 }
 
-/// Runs kernels that are compiled for the CPU, by at most so many blocks: those that go from item
+/// Runs kernels that are compiled for the CPU, by at most this many blocks: those that go from item
 /// to item do the same with fewer.
 pub(crate) fn kernels<A: Copy + Debug + Eq + Hash + Send + 'static>(
     emulator: Arc<Emulator>,

@@ -111,7 +111,7 @@ impl Emulator {
             fs::create_dir_all(&folder).unwrap();
             let work = tempfile::tempdir_in(&folder).unwrap();
             let made = build(&compiler, work.path(), text, kernels, sizes);
-            // Whoever else compiles the same puts the same there.
+            // Others that compile the same put the same there.
             fs::rename(made.unwrap_or_else(|log| panic!("{log}")), &program).unwrap();
         }
         Some(Self { program, server: Arc::default() })

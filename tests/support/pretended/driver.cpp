@@ -38,7 +38,7 @@ struct Stream {
 };
 
 // The emulation is one machine. What is compiled with the kernels may change between fibers, and so
-// is called by whoever holds it.
+// is called by its holder.
 std::mutex machine;
 unsigned launches = 0;
 

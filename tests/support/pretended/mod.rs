@@ -94,7 +94,7 @@ pub(crate) fn pretended(kernels: &Kernels) -> Option<PathBuf> {
         compile(&[&fibers[..], &["-c", "kernels.cpp", "-o", "kernels.o"]].concat());
         compile(&["-shared", "driver.cpp", "kernels.o", "-o", "libcuda.so"]);
         fs::copy(work.path().join("libcuda.so"), work.path().join("libnvrtc.so")).unwrap();
-        // Whoever else makes the same was as quick, if it is there already.
+        // Another test was quicker, if it is there already.
         if let Err(error) = fs::rename(work.path(), &folder) {
             assert!(folder.exists(), "{error}");
         }

@@ -132,7 +132,7 @@ impl Ding09Bench<'_> {
         })
     }
 
-    /// The answers to queries, in batches of so many: first those of AND, then those of OR.
+    /// The answers to queries, in batches of this many: first those of AND, then those of OR.
     fn answers(
         &mut self,
         queries: &[&PlannedQuery],

@@ -107,9 +107,9 @@ impl<'a> PreparedBench<'a> {
         Ok(Device::open(&self.devices[number], 1)?)
     }
 
-    /// A device that answers batches of so many queries by a method, by its number. Most ask for
-    /// the best k, and so many bytes of lists travel with a batch at most, or as many as is usual;
-    /// none is there yet.
+    /// A device that answers batches of this many queries by a method, by its number. Most ask for
+    /// the best k, and this many bytes of lists travel with a batch at most, or as many as is
+    /// usual; none is there yet.
     pub(super) fn open<M: DeviceMethod>(
         &self,
         number: usize,
@@ -136,7 +136,7 @@ impl<'a> PreparedBench<'a> {
 
     /// What queries take on the CPU: by an algorithm in the index that the device has, and by the
     /// best one in the index that suits the CPU best; in microseconds, on one core, which has at
-    /// most so many of them, and on all cores.
+    /// most this many of them, and on all cores.
     pub(super) fn beside(
         &self,
         asked: &[&PlannedQuery],
@@ -164,7 +164,7 @@ impl<'a> PreparedBench<'a> {
         Ok(row)
     }
 
-    /// At most so many of the queries, spread over all.
+    /// At most this many of the queries, spread over all.
     pub(super) fn some(&self, count: usize) -> Vec<&PlannedQuery> {
         self.planned.iter().step_by(self.planned.len().div_ceil(count.max(1))).collect()
     }
@@ -211,7 +211,7 @@ pub(super) fn wanting<'a>(
     plans
 }
 
-/// Answers queries by so many threads of the CPU; returns the microseconds of a query.
+/// Answers queries by this many threads of the CPU; returns the microseconds of a query.
 pub(super) fn answer_all(plans: &[&Plan], threads: usize) -> anyhow::Result<f64> {
     let start = Instant::now();
     let begin = || Ok(Searcher::new());
@@ -287,7 +287,8 @@ impl<P: Copy> DeviceLists<P> {
     }
 }
 
-/// Batches of at most so many queries: each query goes into the last one, if that has room for it.
+/// Batches of at most this many queries: each query goes into the last one, if that has room for
+/// it.
 pub(super) fn batches<D, B, Q>(
     device: &mut D,
     queries: impl IntoIterator<Item = Q>,
@@ -313,7 +314,7 @@ pub(super) fn batches<D, B, Q>(
     Ok(batches)
 }
 
-/// Finished batches of at most so many queries for the best k, to be answered by a method.
+/// Finished batches of at most this many queries for the best k, to be answered by a method.
 pub(super) fn batches_of<M: DeviceMethod>(
     device: &mut MethodDevice<M>,
     how: M,
@@ -358,7 +359,7 @@ impl AddAssign for AnswerTimes {
 }
 
 impl AnswerTimes {
-    /// Answers a batch of so many queries; `answer` returns the milliseconds of the device.
+    /// Answers a batch of this many queries; `answer` returns the milliseconds of the device.
     pub(super) fn of(
         queries: usize,
         answer: impl FnOnce() -> anyhow::Result<f32>,
@@ -379,7 +380,7 @@ impl AnswerTimes {
     }
 }
 
-/// The sum of passes behind one that does not count: at least one, and for so many seconds.
+/// The sum of passes behind one that does not count: at least one, and for this many seconds.
 pub(super) fn passes(
     seconds: f64,
     mut pass: impl FnMut() -> anyhow::Result<AnswerTimes>,
@@ -416,7 +417,7 @@ pub(super) fn spread(micros: &[f64]) -> [f64; 2] {
     [0.5, 0.99].map(|q| quantile(&sorted, q))
 }
 
-/// Whether a device has so many bytes of shared memory; says so if not.
+/// Whether a device has this many bytes of shared memory; says so if not.
 pub(super) fn has_room(needs: u32, room: u32, what: &str, count: u32) -> bool {
     if needs > room {
         eprintln!(

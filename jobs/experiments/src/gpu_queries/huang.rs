@@ -69,9 +69,9 @@ fn ways() -> [HuangWay; 6] {
 /// How many hits the paper asks for.
 const KS: [u32; 3] = [1, 10, 20];
 
-/// Every device has so many batches of a pass of table 3 if all of them work. One alone has batches
-/// of the same size: they take as long as their longest queries, so that smaller ones would hardly
-/// take less.
+/// Every device has this many batches of a pass of table 3 if all of them work. One alone has
+/// batches of the same size: they take as long as their longest queries, so that smaller ones would
+/// hardly take less.
 const BATCHES_OF_DEVICE: usize = 2;
 
 /// Queries of table 3.

@@ -102,7 +102,7 @@ impl<'a> WangBench<'a> {
         Ok(WangLog { model, demand, plans: wanting(test, of_wang(k)) })
     }
 
-    /// The figures that are asked for, for the best 10 but for the last.
+    /// The figures that are asked for, for the best 10 except for the last.
     fn figures(&mut self, list_bytes: u64) -> anyhow::Result<()> {
         let plans = wanting(self.halves().1, of_wang(10));
         let entries = plans.iter().flat_map(|plan| plan.lists_of(0)).flatten();

@@ -59,7 +59,7 @@ impl Tasks {
         Ok(sums)
     }
 
-    /// Counts the tasks of a query of so many terms.
+    /// Counts the tasks of a query of this many terms.
     fn add(&mut self, cut: &QueryCut, terms: usize) {
         let skip = self.skip as u32;
         let skips_of = |blocks: u32| f64::from(blocks.div_ceil(skip));

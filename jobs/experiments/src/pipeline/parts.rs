@@ -19,7 +19,7 @@ fn files(inputs: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     entries.into_iter().filter(|e| e.file_type().is_file()).map(|e| e.into_path())
 }
 
-/// Pieces of the input's text, of so many bytes at most, as it stands in the files, markup
+/// Pieces of the input's text, of this many bytes at most, as it stands in the files, markup
 /// and all, cut into documents at lines.
 fn pieces(inputs: &[PathBuf], most: usize) -> anyhow::Result<Vec<Vec<u8>>> {
     let mut text = Vec::new();

@@ -109,7 +109,7 @@ impl PipelineBench {
     /// sample (section III.E); the last rate is found so here. Without a GPU two are measured and
     /// none is kept: nothing is placed by them, and they would replace those of a GPU.
     ///
-    /// A parser and an indexer on the CPU take so many tokens in each second of their core, a GPU
+    /// A parser and an indexer on the CPU take this many tokens in each second of their core, a GPU
     /// in each second in which it has something to do. A GPU on one tree is measured with text of
     /// which all terms are of one trie collection; in a build each launch ends with its largest
     /// tree, so that this is too much by a factor that depends on the machine: builds with this

@@ -122,14 +122,14 @@ impl<'a> Real<'a> {
         failed.map_or(rig, Err)
     }
 
-    /// Has so many queries answered at a rate.
+    /// Has this many queries answered at a rate.
     fn run(&self, rig: &mut Rig, rate: f64, count: usize) -> anyhow::Result<Timings> {
         let queries: Vec<&Query> = self.queries.iter().copied().cycle().take(count).collect();
         let times = if rate.is_finite() { super::poisson(rate, count) } else { vec![0.0; count] };
         rig.run(&queries, times)
     }
 
-    /// Sorted latencies, in seconds, of a stream that is so many seconds long.
+    /// Sorted latencies, in seconds, of a stream that is this many seconds long.
     fn stream(&self, rig: &mut Rig, rate: f64, seconds: f64) -> anyhow::Result<Vec<f64>> {
         let timings = self.run(rig, rate, ((rate * seconds) as usize).max(50))?;
         let mut latencies: Vec<f64> = timings.latencies.iter().map(|us| us / 1e6).collect();

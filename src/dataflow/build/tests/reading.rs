@@ -90,7 +90,7 @@ fn what_is_read_comes_in_order_and_is_noted() {
     let folder = tempfile::tempdir().unwrap();
     let text = "{\"id\": \"1\", \"text\": \"a mill\"}\n".repeat(80_000);
     let text = text.as_bytes();
-    // Three stretches of 1 MiB, of two pieces each but for the last.
+    // Three stretches of 1 MiB, of two pieces each except for the last.
     let times = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)].map(|(stretch, piece)| at(stretch, piece));
     check(folder.path(), "a.jsonl", text, text, &times);
     // All of it comes out of one block.

@@ -17,20 +17,18 @@ use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::{Stream, StreamVec};
 
 impl CrossingRecord for LaidOutAnswer {
-    fn write(&self, put: &mut impl FnMut(u64)) {
-        put(self.place.into());
+    fn write(&self, to: &mut Vec<u64>) {
+        to.push(self.place.into());
         match &self.out {
-            AnswerOut::Text(text) => put_bytes(text, put),
+            AnswerOut::Text(text) => put_bytes(text, to),
             // The homes of queries whose answers are values are in process 0.
-            AnswerOut::Value(_) => put_bytes(&[], put),
+            AnswerOut::Value(_) => put_bytes(&[], to),
         }
-        put_list(self.counted.as_slice(), put, |counted, put| {
+        put_list(self.counted.as_slice(), to, |counted, to| {
             let CountedAnswer { number, qid, text, took, hits, known } = counted;
-            [*number, took.as_nanos() as u64, *hits, u64::from(*known)]
-                .into_iter()
-                .for_each(&mut *put);
-            put_text(qid, put);
-            put_text(text, put);
+            to.extend([*number, took.as_nanos() as u64, *hits, u64::from(*known)]);
+            put_text(qid, to);
+            put_text(text, to);
         });
     }
 

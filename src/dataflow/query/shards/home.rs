@@ -5,7 +5,7 @@
 //! The operators of a worker share its home. It holds the queries that are open there; a batch
 //! stays open by the messages that are under way, so no operator keeps a capability for it.
 
-use super::messages::{CountedTerms, PostedQuery, Question, ShardHits, UnknownTerms};
+use super::messages::{About, CountedTerms, PostedQuery, Question, ShardHits, UnknownTerms};
 use super::shares::{Again, Found, first_shard, first_share, parts};
 use crate::crew::lock;
 use crate::dataflow::control::Cause;
@@ -21,6 +21,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -81,8 +82,8 @@ pub(super) struct Home {
     open: HashMap<u64, OpenQuery>,
 }
 
-/// So many queries in a row have one home: their messages travel together.
-const ROW: u64 = 16;
+/// This many queries in a row have one home: their messages travel together.
+const ROW: u64 = 64;
 
 /// What the operators of a worker share.
 pub(super) type SharedHome = Rc<RefCell<Home>>;
@@ -192,11 +193,10 @@ impl Home {
         let processes = self.context.shard.processes;
         let open = self.open.get_mut(&number).ok_or("a query was lost")?;
         let wanted = open.wanted;
-        let documents = open.query.snapshot.whole().documents;
-        let counted = open.terms.iter();
-        let counted = counted.filter_map(|term| Some((term.times, term.dfs.as_deref()?)));
+        let counted = open.terms.iter().filter(|term| term.times > 0.0);
+        let counted = counted.filter_map(|term| term.dfs.as_deref());
         let of_all = open.query.listing.as_ref().is_some_and(|listing| listing.is_of_all());
-        let parts = if of_all { None } else { parts(counted, processes, documents) };
+        let parts = if of_all { None } else { parts(counted, processes, wanted.k) };
         let asked = (0..processes).map(|process| match &parts {
             Some(parts) => first_share(wanted.k, parts[process]),
             None => wanted.k,
@@ -234,6 +234,7 @@ impl Home {
             && let Some(again) = open.found.again(&open.wanted)
         {
             again.shards.iter().for_each(|&shard| open.found.asked[shard] = open.wanted.k);
+            self.context.tally.asked_again.fetch_add(1, Ordering::Relaxed);
             return self.send(number, &again);
         }
         let open = self.open.remove(&number).ok_or("a query was lost")?;
@@ -258,19 +259,18 @@ fn questions(
     let Wanted { algorithm, syntax, count, .. } = open.wanted;
     let asked = open.query.query.as_ref().map_err(|refused| refused.to_string())?;
     let dfs = |term: &OpenTerm| term.dfs.iter().flat_map(|dfs| dfs.iter()).sum();
-    let dfs: Vec<u64> = open.terms.iter().map(dfs).collect();
+    let dfs = open.terms.iter().map(dfs).collect();
+    let algorithm = algorithm.name().to_string();
+    let about = Arc::new(About { syntax, algorithm, dfs, query: asked.for_shards() });
     let question = |&process: &usize| Question {
         worker: context.first_of(process),
         home,
         number: open.query.number,
         k: open.found.asked[process],
         mode: again.mode,
-        syntax,
         count: count && again.whole,
-        algorithm: algorithm.name().to_string(),
         floor: again.floor,
-        dfs: dfs.clone(),
-        query: asked.for_shards(),
+        about: about.clone(),
     };
     Ok(again.shards.iter().map(question).collect())
 }

@@ -2,7 +2,7 @@
 //! counts, the question to each shard, and the hits of each.
 
 use super::words::{facet_of, list, put_facet, put_list, put_value, value_of};
-use crate::dataflow::crossing::{CrossingRecord, Words, put_numbers, put_text};
+use crate::dataflow::crossing::{CrossingRecord, Words, put_bytes, put_numbers, put_text};
 use crate::dataflow::query::waiter::Waiter;
 use crate::index::columns::ColumnValue;
 use crate::query::algorithms::handed::HandedAlgorithms;
@@ -55,12 +55,18 @@ pub(crate) struct Question {
     pub number: u64,
     pub k: usize,
     pub mode: Mode,
-    pub syntax: Syntax,
     pub count: bool,
-    /// The name of one that the other process has, too.
-    pub algorithm: String,
     /// Hits below this score are not wanted.
     pub floor: f32,
+    pub about: Arc<About>,
+}
+
+/// What all shards are told of a query.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct About {
+    pub syntax: Syntax,
+    /// The name of one that the other process has, too.
+    pub algorithm: String,
     /// In all shards, by first appearance of the distinct terms.
     pub dfs: Vec<u64>,
     /// Its text, and what it asks of columns.
@@ -70,12 +76,12 @@ pub(crate) struct Question {
 impl Question {
     /// What is asked for, by an algorithm of this program or one that was handed in.
     pub(crate) fn wanted(&self, handed: HandedAlgorithms) -> Result<Wanted, String> {
-        let name = &self.algorithm;
+        let name = &self.about.algorithm;
         let algorithm = Algorithm::among(name, handed).map_err(|all| {
             format!("another process asks for the algorithm {name}; here are {all}")
         })?;
-        let &Self { k, mode, syntax, count, .. } = self;
-        Ok(Wanted { k, mode, algorithm, syntax, count })
+        let &Self { k, mode, count, .. } = self;
+        Ok(Wanted { k, mode, algorithm, syntax: self.about.syntax, count })
     }
 }
 
@@ -122,6 +128,23 @@ impl Names {
         self.ends.push(self.text.len());
     }
 
+    /// In bytes, which are fewer than a document may have.
+    fn lengths(&self) -> Vec<u32> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts.zip(&self.ends).map(|(start, end)| (end - start) as u32).collect()
+    }
+
+    /// From one text and lengths, as they cross.
+    fn of_lengths(text: String, lengths: &[u8]) -> Option<Self> {
+        let (lengths, []) = lengths.as_chunks::<4>() else { return None };
+        let mut end = 0usize;
+        let ends = lengths.iter().map(|length| {
+            end = end.saturating_add(u32::from_ne_bytes(*length) as usize);
+            end
+        });
+        Some(Self { ends: ends.collect(), text })
+    }
+
     /// The name at a place; empty if there is none.
     pub(crate) fn get(&self, at: usize) -> &str {
         let start = at.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied());
@@ -135,8 +158,8 @@ fn place<T: PartialEq>(all: &[T], item: &T) -> u64 {
 }
 
 /// The place of what is there, from 1; 0 if nothing is.
-fn put_choice<T: PartialEq>(all: &[T], item: Option<&T>, put: &mut impl FnMut(u64)) {
-    put(item.map_or(0, |item| place(all, item) + 1));
+fn put_choice<T: PartialEq>(all: &[T], item: Option<&T>, to: &mut Vec<u64>) {
+    to.push(item.map_or(0, |item| place(all, item) + 1));
 }
 
 fn choice<T: Copy>(all: &[T], words: &mut Words<'_>) -> Option<Option<T>> {
@@ -147,20 +170,20 @@ fn choice<T: Copy>(all: &[T], words: &mut Words<'_>) -> Option<Option<T>> {
 }
 
 /// What a shard needs of a query; without its wishes.
-fn put_asked(query: &Query, put: &mut impl FnMut(u64)) {
+fn put_asked(query: &Query, to: &mut Vec<u64>) {
     let Query { text, filter, sort, facets, returned, .. } = query;
-    put_text(text, put);
-    put_list(filter.as_slice(), put, |filter, put| put_text(filter, put));
-    put_list(sort.as_slice(), put, |sort, put| {
-        put_text(&sort.column, put);
-        put(sort.falls.into());
+    put_text(text, to);
+    put_list(filter.as_slice(), to, |filter, to| put_text(filter, to));
+    put_list(sort.as_slice(), to, |sort, to| {
+        put_text(&sort.column, to);
+        to.push(sort.falls.into());
     });
-    put_list(facets.as_deref().unwrap_or_default(), put, |facet, put| {
-        put_text(&facet.column, put);
-        put(facet.most as u64);
+    put_list(facets.as_deref().unwrap_or_default(), to, |facet, to| {
+        put_text(&facet.column, to);
+        to.push(facet.most as u64);
     });
     let returned = returned.as_deref().unwrap_or_default();
-    put_list(returned, put, |name, put| put_text(name, put));
+    put_list(returned, to, |name, to| put_text(name, to));
 }
 
 fn asked(words: &mut Words<'_>) -> Option<Query> {
@@ -180,25 +203,25 @@ fn asked(words: &mut Words<'_>) -> Option<Query> {
 }
 
 impl CrossingRecord for PostedQuery {
-    fn write(&self, put: &mut impl FnMut(u64)) {
+    fn write(&self, to: &mut Vec<u64>) {
         let Self { home, place, number, query, waiter: _ } = self;
-        [u64::from(*home), u64::from(*place), *number].into_iter().for_each(&mut *put);
-        put(query.is_ok().into());
+        to.extend([u64::from(*home), u64::from(*place), *number]);
+        to.push(query.is_ok().into());
         match query {
             Ok(query) => {
-                put_asked(query, put);
-                put_text(&query.qid, put);
-                put_list(query.k.as_slice(), put, |k, put| put(*k as u64));
-                put_choice(&Mode::ALL, query.mode.as_ref(), put);
-                put_list(query.algorithm.as_slice(), put, |of, put| put_text(of.name(), put));
-                put_choice(&Syntax::ALL, query.syntax.as_ref(), put);
-                put_choice(&[false, true], query.count.as_ref(), put);
-                put(query.offset as u64);
-                put_choice(&[false, true], query.snippets.as_ref(), put);
+                put_asked(query, to);
+                put_text(&query.qid, to);
+                put_list(query.k.as_slice(), to, |k, to| to.push(*k as u64));
+                put_choice(&Mode::ALL, query.mode.as_ref(), to);
+                put_list(query.algorithm.as_slice(), to, |of, to| put_text(of.name(), to));
+                put_choice(&Syntax::ALL, query.syntax.as_ref(), to);
+                put_choice(&[false, true], query.count.as_ref(), to);
+                to.push(query.offset as u64);
+                put_choice(&[false, true], query.snippets.as_ref(), to);
             }
             Err(Refused { line, offset, number, why }) => {
-                [*line, *offset, *number].into_iter().for_each(&mut *put);
-                put_text(why, put);
+                to.extend([*line, *offset, *number]);
+                put_text(why, to);
             }
         }
     }
@@ -231,10 +254,10 @@ impl CrossingRecord for PostedQuery {
 }
 
 impl CrossingRecord for UnknownTerms {
-    fn write(&self, put: &mut impl FnMut(u64)) {
+    fn write(&self, to: &mut Vec<u64>) {
         let Self { worker, home, number, terms } = self;
-        [u64::from(*worker), u64::from(*home), *number].into_iter().for_each(&mut *put);
-        put_list(terms, put, |term, put| put_text(term, put));
+        to.extend([u64::from(*worker), u64::from(*home), *number]);
+        put_list(terms, to, |term, to| put_text(term, to));
     }
 
     fn read(words: &mut Words<'_>) -> Option<Self> {
@@ -245,10 +268,10 @@ impl CrossingRecord for UnknownTerms {
 }
 
 impl CrossingRecord for CountedTerms {
-    fn write(&self, put: &mut impl FnMut(u64)) {
+    fn write(&self, to: &mut Vec<u64>) {
         let Self { home, number, process, dfs } = self;
-        [u64::from(*home), *number, u64::from(*process)].into_iter().for_each(&mut *put);
-        put_numbers(dfs, put);
+        to.extend([u64::from(*home), *number, u64::from(*process)]);
+        put_numbers(dfs, to);
     }
 
     fn read(words: &mut Words<'_>) -> Option<Self> {
@@ -259,16 +282,15 @@ impl CrossingRecord for CountedTerms {
 }
 
 impl CrossingRecord for Question {
-    fn write(&self, put: &mut impl FnMut(u64)) {
-        let Self { worker, home, number, k, mode, syntax, count, .. } = self;
-        [u64::from(*worker), u64::from(*home), *number, *k as u64].into_iter().for_each(&mut *put);
-        put(place(&Mode::ALL, mode));
-        put(place(&Syntax::ALL, syntax));
-        put((*count).into());
-        put_text(&self.algorithm, put);
-        put(self.floor.to_bits().into());
-        put_numbers(&self.dfs, put);
-        put_asked(&self.query, put);
+    fn write(&self, to: &mut Vec<u64>) {
+        let Self { worker, home, number, k, mode, count, floor, about } = self;
+        let About { syntax, algorithm, dfs, query } = &**about;
+        to.extend([u64::from(*worker), u64::from(*home), *number, *k as u64]);
+        to.extend([place(&Mode::ALL, mode), place(&Syntax::ALL, syntax), u64::from(*count)]);
+        to.push(floor.to_bits().into());
+        put_text(algorithm, to);
+        put_numbers(dfs, to);
+        put_asked(query, to);
     }
 
     fn read(words: &mut Words<'_>) -> Option<Self> {
@@ -278,35 +300,34 @@ impl CrossingRecord for Question {
         let mode = *Mode::ALL.get(words.small()? as usize)?;
         let syntax = *Syntax::ALL.get(words.small()? as usize)?;
         let count = words.flag()?;
-        let algorithm = words.text()?;
         let floor = f32::from_bits(words.small()?);
+        let algorithm = words.text()?;
         let dfs = words.numbers()?;
         let query = asked(words)?;
-        Some(Self { worker, home, number, k, mode, syntax, count, algorithm, floor, dfs, query })
+        let about = Arc::new(About { syntax, algorithm, dfs, query });
+        Some(Self { worker, home, number, k, mode, count, floor, about })
     }
 }
 
 impl CrossingRecord for ShardHits {
-    fn write(&self, put: &mut impl FnMut(u64)) {
+    fn write(&self, to: &mut Vec<u64>) {
         let Self { home, number, process, known, first, any } = self;
-        [u64::from(*home), *number, u64::from(*process), u64::from(*known)]
-            .into_iter()
-            .for_each(&mut *put);
+        to.extend([u64::from(*home), *number, u64::from(*process), u64::from(*known)]);
         for StageHits { hits, names, keys, values, found, facets } in [first, any] {
-            put_list(hits, put, |hit, put| {
-                put(u64::from(hit.docid) << 32 | u64::from(hit.score.to_bits()));
+            put_list(hits, to, |hit, to| {
+                to.push(u64::from(hit.docid) << 32 | u64::from(hit.score.to_bits()));
             });
-            put_text(&names.text, put);
-            put_list(&names.ends, put, |end, put| put(*end as u64));
-            put_list(keys, put, |key, put| put_list(key.as_slice(), put, put_value));
-            put_list(values, put, |of, put| {
-                put_list(&of.0, put, |(column, values), put| {
-                    put_text(&column.to_string(), put);
-                    put_list(values, put, put_value);
+            put_text(&names.text, to);
+            put_bytes(bytemuck::cast_slice(&names.lengths()), to);
+            put_list(keys, to, |key, to| put_list(key.as_slice(), to, put_value));
+            put_list(values, to, |of, to| {
+                put_list(&of.0, to, |(column, values), to| {
+                    put_text(&column.to_string(), to);
+                    put_list(values, to, put_value);
                 });
             });
-            put(*found);
-            put_list(&facets.0, put, put_facet);
+            to.push(*found);
+            put_list(&facets.0, to, put_facet);
         }
     }
 
@@ -322,8 +343,7 @@ impl CrossingRecord for ShardHits {
                 .map(|word| Hit { docid: (word >> 32) as u32, score: f32::from_bits(word as u32) });
             let hits = hits.collect();
             let text = words.text()?;
-            let ends = list(words, |words| words.word()?.try_into().ok())?;
-            let names = Names { text, ends };
+            let names = Names::of_lengths(text, &words.bytes()?)?;
             let keys = list(words, |words| Some(list(words, value_of)?.pop()))?;
             let value =
                 |words: &mut Words<'_>| Some((words.text()?.parse().ok()?, list(words, value_of)?));

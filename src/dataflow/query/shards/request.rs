@@ -1,6 +1,6 @@
 //! A question to a shard, from when it came to when it is answered.
 
-use super::messages::Question;
+use super::messages::{About, Question};
 use crate::dataflow::control::Cause;
 use crate::dataflow::query::context::Context;
 use crate::query::plan::{Plan, Planner};
@@ -15,7 +15,8 @@ pub(crate) struct ShardRequest {
 impl ShardRequest {
     /// The plan of its first stage, weighed by the frequencies in all shards.
     pub(crate) fn plan(&mut self, context: &Context, planner: &mut Planner) -> Result<Plan, Cause> {
-        let Question { query, dfs, floor, .. } = &self.question;
+        let Question { floor, about, .. } = &self.question;
+        let About { query, dfs, .. } = &**about;
         let wanted = self.question.wanted(context.algorithms)?;
         let snapshot = context.snapshot().under(query.filter.as_ref())?;
         let mut plan = planner.plan(&snapshot, wanted, &query.text)?;

@@ -16,19 +16,22 @@ use crate::query::top_k::Hit;
 use crate::query::wanted::{Mode, Wanted};
 use std::cmp::Ordering;
 
-/// The part of the matches that each of some shards will have, by the document frequencies of the
-/// terms in each, the rarest counting most; of `documents` in all. None if no term is in any.
+/// The part of the best k that each of some shards will have, by the document frequencies of the
+/// terms in each: those of the rarest term are most likely among the best, then those of the next.
+/// None if no term is in any shard.
 pub(super) fn parts<'a>(
-    terms: impl Iterator<Item = (f64, &'a [u64])>,
+    terms: impl Iterator<Item = &'a [u64]>,
     shards: usize,
-    documents: u32,
+    k: usize,
 ) -> Option<Vec<f64>> {
+    let mut terms: Vec<(u64, &[u64])> = terms.map(|dfs| (dfs.iter().sum(), dfs)).collect();
+    terms.sort_unstable_by_key(|(df, _)| *df);
     let mut parts = vec![0.0; shards];
-    for (times, dfs) in terms {
-        let df: u64 = dfs.iter().sum();
-        let weight =
-            times * (1.0 + f64::from(documents) / df.max(1) as f64).ln() / df.max(1) as f64;
-        parts.iter_mut().zip(dfs).for_each(|(part, &df)| *part += weight * df as f64);
+    let mut left = k.max(1) as f64;
+    for (df, dfs) in terms.into_iter().filter(|(df, _)| *df > 0) {
+        let share = left.min(df as f64) / df as f64;
+        parts.iter_mut().zip(dfs).for_each(|(part, &df)| *part += share * df as f64);
+        left -= left.min(df as f64);
     }
     let sum: f64 = parts.iter().sum();
     parts.iter_mut().for_each(|part| *part /= sum);

@@ -3,7 +3,7 @@
 
 use super::home::{Home, KnownTerms, Next};
 use super::messages::{
-    CountedTerms, Names, PostedQuery, Question, ShardHits, StageHits, UnknownTerms,
+    About, CountedTerms, Names, PostedQuery, Question, ShardHits, StageHits, UnknownTerms,
 };
 use super::shares::{Again, Found, first_shard, first_share, parts};
 use crate::dataflow::crossing::{Crossing, CrossingRecord};
@@ -30,10 +30,9 @@ use timely::dataflow::channels::ContainerBytes;
 fn crossed<R: CrossingRecord + Debug>(record: R) -> (String, String) {
     let sent = format!("{:?}", [&record, &record]);
     let mut bytes = Vec::new();
-    let words = |put: &mut dyn FnMut(u64)| record.write(&mut |word| put(word));
     let mut container = Crossing::<R>::default();
     let mut all = Vec::new();
-    words(&mut |word| all.push(word));
+    record.write(&mut all);
     // The container of one record has its number of words and these.
     container.push_into(record);
     container.into_bytes(&mut bytes);
@@ -148,8 +147,8 @@ proptest! {
         let (sent, came) = crossed(CountedTerms { home, number, process, dfs: dfs.clone() });
         prop_assert_eq!(sent, came);
         let query = asked;
-        let asked =
-            Question { worker, home, number, k, mode, syntax, count, algorithm, floor, dfs, query };
+        let about = Arc::new(About { syntax, algorithm, dfs, query });
+        let asked = Question { worker, home, number, k, mode, count, floor, about };
         prop_assert_eq!(asked.wanted(&[]), Ok(wanted));
         let (sent, came) = crossed(asked);
         prop_assert_eq!(sent, came);
@@ -202,7 +201,7 @@ proptest! {
             ShardHits { home: 0, number: 0, process: shard as u32, known: true, first, any }
         };
         let dfs: Vec<u64> = of_shards.iter().map(|of| of.len() as u64).collect();
-        let parts = parts([(1.0, &dfs[..])].into_iter(), shards, documents.len() as u32);
+        let parts = parts([&dfs[..]].into_iter(), shards, k);
         prop_assert_eq!(parts.is_none(), documents.is_empty());
         let parts = parts.unwrap_or(vec![1.0; shards]);
         let asked: Vec<usize> = parts.iter().map(|&part| first_share(k, part)).collect();
@@ -237,6 +236,15 @@ proptest! {
             prop_assert_eq!(stage.names.get(of.at), format!("d{}", of.hit.docid));
         }
     }
+}
+
+#[test]
+fn parts_follow_the_rarest_terms_as_far_as_these_go() {
+    let of = |terms: &[[u64; 2]], k| parts(terms.iter().map(|dfs| &dfs[..]), 2, k);
+    assert_eq!(of(&[[500, 500], [0, 0], [50, 0]], 100), Some(vec![0.75, 0.25]));
+    assert_eq!(of(&[[500, 500], [50, 0]], 50), Some(vec![1.0, 0.0]));
+    assert_eq!(of(&[[1, 3]], 1000), Some(vec![0.25, 0.75]));
+    assert_eq!([of(&[[0, 0]], 10), of(&[], 10)], [None, None]);
 }
 
 #[test]
@@ -285,7 +293,8 @@ fn a_home_asks_for_counts_once_then_all_shards_and_merges_what_they_find() {
     let Ok(Next::Ask(questions)) = home.count(counted(0, vec![12, 0])) else {
         panic!("no question")
     };
-    let asked: Vec<_> = questions.iter().map(|of| (of.worker, of.k, of.dfs.clone())).collect();
+    let asked: Vec<_> =
+        questions.iter().map(|of| (of.worker, of.k, of.about.dfs.clone())).collect();
     assert_eq!(asked, [(0, 2, vec![16, 0]), (1, 2, vec![16, 0])]);
     // The next query knows them.
     let mut query = Query::new("q7", &text);

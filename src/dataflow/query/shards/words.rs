@@ -5,12 +5,12 @@ use crate::index::columns::ColumnValue;
 use crate::query::listing::facets::{Facet, FacetValues, NumberFacet};
 
 /// The number of some things, and each.
-pub(super) fn put_list<T, P: FnMut(u64)>(all: &[T], put: &mut P, one: impl Fn(&T, &mut P)) {
-    put(all.len() as u64);
-    all.iter().for_each(|of| one(of, put));
+pub(super) fn put_list<T>(all: &[T], to: &mut Vec<u64>, one: impl Fn(&T, &mut Vec<u64>)) {
+    to.push(all.len() as u64);
+    all.iter().for_each(|of| one(of, to));
 }
 
-/// What [`put_list`] put. The number may be wrong, so the room grows with what is there.
+/// What [`put_list`] to. The number may be wrong, so the room grows with what is there.
 pub(super) fn list<T>(
     words: &mut Words<'_>,
     one: impl Fn(&mut Words<'_>) -> Option<T>,
@@ -22,18 +22,18 @@ pub(super) fn list<T>(
     Some(all)
 }
 
-pub(super) fn put_value(value: &ColumnValue, put: &mut impl FnMut(u64)) {
+pub(super) fn put_value(value: &ColumnValue, to: &mut Vec<u64>) {
     match value {
-        ColumnValue::Int(number) => [0, *number as u64].into_iter().for_each(put),
-        ColumnValue::Date(number) => [1, *number as u64].into_iter().for_each(put),
-        ColumnValue::Float(number) => [2, number.to_bits()].into_iter().for_each(put),
+        ColumnValue::Int(number) => to.extend([0, *number as u64]),
+        ColumnValue::Date(number) => to.extend([1, *number as u64]),
+        ColumnValue::Float(number) => to.extend([2, number.to_bits()]),
         ColumnValue::Word(word) => {
-            put(3);
-            put_text(word, put);
+            to.push(3);
+            put_text(word, to);
         }
         ColumnValue::Json(json) => {
-            put(4);
-            put_text(json, put);
+            to.push(4);
+            put_text(json, to);
         }
     }
 }
@@ -49,20 +49,20 @@ pub(super) fn value_of(words: &mut Words<'_>) -> Option<ColumnValue> {
     })
 }
 
-pub(super) fn put_facet<P: FnMut(u64)>(facet: &Facet, put: &mut P) {
-    put_text(&facet.column.to_string(), put);
-    put(facet.most as u64);
+pub(super) fn put_facet(facet: &Facet, to: &mut Vec<u64>) {
+    put_text(&facet.column.to_string(), to);
+    to.push(facet.most as u64);
     match &facet.found {
         FacetValues::Words(words) => {
-            put(words.len() as u64);
+            to.push(words.len() as u64);
             for (word, count) in words {
-                put_text(word, put);
-                put(*count);
+                put_text(word, to);
+                to.push(*count);
             }
         }
         FacetValues::Numbers(of) => {
-            [of.documents, of.values, of.least, of.greatest].into_iter().for_each(&mut *put);
-            put_list(&of.parts, put, |part, put| put(part.to_bits()));
+            to.extend([of.documents, of.values, of.least, of.greatest]);
+            put_list(&of.parts, to, |part, to| to.push(part.to_bits()));
         }
     }
 }

@@ -40,7 +40,7 @@ const MOST_LENT: usize = 4;
 /// Without room for such a part of a whole chunk, encoding fails.
 const LEAST_PART: u64 = 128;
 
-/// Of a posting in most lists: memory for so many is reserved at the beginning.
+/// Of a posting in most lists: memory for this many is reserved at the beginning.
 const LIKELY_BYTES: u64 = 2;
 
 const OF_LISTS: [InvertArray; 7] = [
@@ -78,7 +78,7 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
         self.free_terms();
         let term_codes = self.numbering.codes.clone();
         let numbers = term_codes.len() as u32;
-        // A device takes so many launches at a time, and this thread waits for it.
+        // A device takes this many launches at a time, and this thread waits for it.
         let order = self.learner.in_order(term_codes)?;
         let codes: Vec<&[u8]> = codes.iter().map(|codes| &**codes).collect();
         let documents = codes.iter().map(|codes| codes.len() as u64).sum();

@@ -327,7 +327,7 @@ impl Finder {
         starts.iter().map(form).collect()
     }
 
-    /// Makes room for the forms of so many tokens, as if none of them were known.
+    /// Makes room for the forms of this many tokens, as if none of them were known.
     fn grow_table(&mut self, tokens: u32) -> Result<(), GpuError> {
         let wanted = 2 * u64::from(self.known) + u64::from(tokens);
         let slots = wanted.next_power_of_two().clamp(LEAST_SLOTS.into(), MOST_SLOTS.into()) as u32;

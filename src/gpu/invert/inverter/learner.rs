@@ -85,7 +85,7 @@ impl LearnerAsker {
 }
 
 pub(super) struct Learner {
-    /// They end, and are waited for, since whoever can ask is dropped before.
+    /// They end, and are waited for, since all that can ask are dropped before.
     threads: Vec<Awaited<()>>,
     known: Arc<Mutex<Forms>>,
     learned: Receiver<thread::Result<Learned>>,

@@ -20,7 +20,7 @@ const LEAST_SLOTS: u32 = 1 << 10;
 /// A run has far fewer terms.
 const MOST_SLOTS: u32 = 1 << 31;
 
-/// So many codes of new terms are read together with their number.
+/// This many codes of new terms are read together with their number.
 const LIKELY_TERMS: u64 = 1 << 16;
 
 pub(super) const OF_TERMS: [InvertArray; 4] =

@@ -45,8 +45,8 @@ pub(crate) fn code_forms(known: u32, count: u32, plain: Plain) -> InvertStep {
         Counters, ForeignBytes, ForeignPlaces)
 }
 
-/// So many terms whose codes stand in an array from number `first` on; the meanings of their forms
-/// go to another array from number `place` on.
+/// This many terms whose codes stand in an array from number `first` on; the meanings of their
+/// forms go to another array from number `place` on.
 pub(crate) struct ArrayTerms {
     pub from: InvertArray,
     pub first: u64,
@@ -55,7 +55,7 @@ pub(crate) struct ArrayTerms {
     pub place: u64,
 }
 
-/// Numbers terms, at least one, in a table of so many slots.
+/// Numbers terms, at least one, in a table of this many slots.
 pub(crate) fn number_terms(terms: &ArrayTerms, slots: u32) -> [InvertStep; 2] {
     let count = terms.count;
     let coded = Argument::Array(terms.from, 16 * terms.first);

@@ -1,5 +1,5 @@
 //! Lists of learned weights in the memory of a device, for sums that are exact
-//! (`kernels/query_impacts.cuh` has the layout). Documents are numbered anew there, so that a
+//! (`kernels/query_impacts.cuh` has the layout). Documents are renumbered there, so that a
 //! sample which is spread over all of them comes first. Each posting takes 3 bytes: where the sum
 //! of its document is in its window, and the weight. A weight above 255 is several postings, which
 //! add up to it; postings of deleted documents are left out.
@@ -9,7 +9,7 @@
 
 use super::{Layout, PlacedList, Windows};
 
-/// Of documents, one in so many is in the sample.
+/// Of documents, one in this many is in the sample.
 pub(crate) const SPREAD: u32 = 64;
 
 /// Documents of a block, and windows of documents for each window of blocks.
@@ -69,7 +69,7 @@ fn table_bytes(windows: Windows) -> usize {
     (8 * (slices(windows) + 1)).next_multiple_of(TABLE_ALIGNMENT)
 }
 
-/// Lanes and units of bytes of a group of so many postings.
+/// Lanes and units of bytes of a group of this many postings.
 fn group(postings: usize) -> (usize, usize) {
     let bytes = 3 * EACH * postings.div_ceil(EACH);
     let units = bytes.div_ceil(UNIT_BYTES);
@@ -91,7 +91,6 @@ pub(super) struct ImpactMaker {
     /// Postings of live documents, and those of the list, of which great weights are several.
     postings: usize,
     slots: usize,
-    /// The greatest weight.
     most: u32,
     /// The open window; none before the first.
     window: Option<usize>,

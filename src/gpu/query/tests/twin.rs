@@ -10,7 +10,7 @@ use crate::score::weight::{Formula, Weight};
 pub(crate) const FORMULAS: [Formula; 4] =
     [Formula::Saturation, Formula::Lifted, Formula::Dirichlet, Formula::Dph];
 
-/// A term's weight in a query that has it so many times.
+/// A term's weight in a query that has it this many times.
 pub(crate) fn weight(formula: Formula, times: f32, more: f32) -> Weight {
     let is_lifted = formula == Formula::Lifted;
     Weight::new(formula, times, if is_lifted { times * more } else { more })

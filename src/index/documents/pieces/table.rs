@@ -100,13 +100,13 @@ impl DocumentsTable {
         Self { sequencer, fields, run, shared, input, lines, before: None }
     }
 
-    /// For an index with so many fields.
+    /// For an index with this many fields.
     #[must_use]
     pub(crate) fn with_fields(self, fields: usize) -> Self {
         Self { fields, ..self }
     }
 
-    /// For a first input of which another process reads what comes before, with so many lines.
+    /// For a first input of which another process reads what comes before, with this many lines.
     #[must_use]
     pub(crate) fn behind(self, before: Option<LinesBefore>) -> Self {
         Self { before, ..self }

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// A part with so many bytes is written.
+/// A part with this many bytes is written.
 const PART_BYTES: u64 = WRITE_BUFFER_BYTES as u64;
 
 pub(crate) type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
@@ -82,7 +82,7 @@ pub(crate) struct GatheredFile {
 }
 
 impl GatheredFile {
-    /// Puts together the body of a file that has none yet; so many `threads` write it, or the
+    /// Puts together the body of a file that has none yet; this many `threads` write it, or the
     /// caller.
     pub(crate) fn new(file: StorageFile, threads: usize) -> Result<Self, IndexError> {
         Self::of(Arc::new(FilledFile::of(file).with_sums()), threads)

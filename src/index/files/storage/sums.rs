@@ -108,7 +108,7 @@ impl FileSums {
         Ok(())
     }
 
-    /// Adds so many bytes with this checksum, which end at `at`, to their unit.
+    /// Adds this many bytes with this checksum, which end at `at`, to their unit.
     fn add(&mut self, crc: u32, bytes: u64) -> Result<(), IndexError> {
         let Some(units) = &mut self.units else { return Ok(()) };
         let is_whole = self.at.is_multiple_of(self.unit);

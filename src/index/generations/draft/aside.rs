@@ -57,7 +57,7 @@ pub(crate) fn merge_aside(
     Ok(MergedAside { folder: to, merged: (run, files), lasts, lost })
 }
 
-/// What is told where a merge beside commits came to nothing.
+/// The message where a merge beside commits came to nothing.
 const GONE: &str = "a merge beside commits came to nothing, since another job has changed its runs";
 
 impl Draft {
@@ -95,7 +95,7 @@ impl Draft {
         let Manifest { runs: old, files, .. } = before.manifest();
         let old = &old[runs];
         let place = self.runs.iter().position(|run| run.name == old[0].name)?;
-        // The same but for what is deleted of it.
+        // The same except for what is deleted of it.
         let is = |(run, old): (&RunEntry, &RunEntry)| {
             let RunEntry { first_docid, deleted, .. } = *run;
             let field_tokens = run.field_tokens.clone();

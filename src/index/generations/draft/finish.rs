@@ -32,7 +32,7 @@ pub(crate) struct NewGeneration {
 }
 
 impl Draft {
-    /// What all runs hold together, but for terms; postings as of the deleted documents that are
+    /// What all runs hold together, except for terms; postings as of the deleted documents that are
     /// counted.
     pub(crate) fn statistics(&self, empty_documents: u64, duplicate_names: u64) -> Statistics {
         Statistics { empty_documents, duplicate_names, ..Statistics::of_runs(&self.runs) }

@@ -15,7 +15,8 @@ use std::collections::HashMap;
 /// Memory of a name that comes or goes.
 const NAME_BYTES: u64 = 96;
 
-/// To look a term up takes as long as to read so many in order, about; so few are always looked up.
+/// To look a term up takes as long as to read this many in order, about; so few are always looked
+/// up.
 const LOOK_UP: u64 = 16;
 const FEW_TERMS: u64 = 1 << 12;
 

@@ -1,6 +1,6 @@
-//! The choice of the runs of a new generation that are merged (`docs/update.md`, Merging).
+//! The choice of the runs of a new generation that are merged (`docs/up-to-date.md`, Merging).
 //!
-//! A run of which too much is deleted is written anew by itself. Where there are too many runs,
+//! A run of which too much is deleted is written again by itself. Where there are too many runs,
 //! neighbours are merged of which the largest has at most half of the documents: so a document that
 //! is written again then lies in a run that is at least twice as large, which can be only so often.
 //! Of these neighbours those are taken that cost the fewest documents for each run that goes. Only
@@ -12,14 +12,14 @@ use crate::index::generations::manifest::RunEntry;
 use crate::index::merge::Merging;
 use std::ops::Range;
 
-/// What is told where [`Draft::merge_some`] has lost PageRanks.
+/// The message where [`Draft::merge_some`] has lost PageRanks.
 pub(crate) const LOST_RANKS: &str = "PageRanks of runs that were merged are lost, since others had \
      none: merge again and give those of all documents";
 
 impl Draft {
-    /// Merges runs from a place on so that at most so many are left in all, and those of which more
-    /// is deleted than `most_deleted` says for so many documents. Returns whether PageRanks were
-    /// lost ([`merge`](Self::merge)).
+    /// Merges runs from a place on so that at most this many are left in all, and those of which
+    /// more is deleted than `most_deleted` says for this many documents. Returns whether PageRanks
+    /// were lost ([`merge`](Self::merge)).
     pub(crate) fn merge_some(
         &mut self,
         from: usize,
@@ -39,8 +39,8 @@ impl Draft {
     }
 }
 
-/// The places of the runs that are merged to one each, rising; a run that is written anew by itself
-/// is a range of one.
+/// The places of the runs that are merged to one each, rising; a run that is written again by
+/// itself is a range of one.
 pub(crate) fn due(
     runs: &[RunEntry],
     most: usize,
@@ -61,7 +61,7 @@ pub(crate) fn due(
     groups
 }
 
-/// The runs, of so many documents each, that are merged so that at most so many are left.
+/// The runs, of this many documents each, that are merged so that at most this many are left.
 fn too_many(documents: &[u64], most: usize) -> Range<usize> {
     let runs = documents.len();
     if runs <= most {
@@ -95,7 +95,7 @@ mod tests {
         RunEntry { documents, deleted, ..RunEntry::default() }
     }
 
-    /// At most so many runs, with a fifth deleted each.
+    /// At most this many runs, with a fifth deleted each.
     fn of(runs: &[(u32, u32)], most: usize) -> Vec<(usize, usize)> {
         let runs: Vec<_> = runs.iter().map(run).collect();
         let groups = due(&runs, most, |documents| documents / 5);

@@ -82,8 +82,8 @@ impl WhichRuns {
 }
 
 impl Statistics {
-    /// What some runs hold together, but for terms; postings as of the deleted documents that are
-    /// counted.
+    /// What some runs hold together, except for terms; postings as of the deleted documents that
+    /// are counted.
     pub(crate) fn of_runs(runs: &[RunEntry]) -> Self {
         let mut all = Self::default();
         for run in runs {
@@ -105,7 +105,7 @@ impl Manifest {
         self.runs.iter().map(|run| run.holder() + 1).max().unwrap_or(1)
     }
 
-    /// Whether so many processes can have it open, each the runs that it holds: some hold none
+    /// Whether this many processes can have it open, each the runs that it holds: some hold none
     /// where there was little input. An index of one process is for one.
     pub fn is_for(&self, processes: usize) -> bool {
         let is_spread = self.runs.is_empty() || self.runs.iter().any(|run| run.process.is_some());

@@ -32,7 +32,7 @@ const WINDOW_BYTES: usize = 64 << 10;
 
 /// Parts of a run for each thread, so that all end at about the same time.
 const PARTS: usize = 16;
-/// A term takes as long as lists of so many times its bytes.
+/// A term takes as long as lists of this many times its bytes.
 const TERM_COST: u64 = 6;
 
 /// The documents' lengths less the term frequencies that were read.

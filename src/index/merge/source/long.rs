@@ -89,7 +89,6 @@ struct LongList {
     layout: ListLayout,
     last_docids: FileWindow,
     segment: OpenSegment,
-    /// In the list.
     offset: u64,
     /// The last docid before it.
     previous: u32,

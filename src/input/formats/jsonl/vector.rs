@@ -43,7 +43,6 @@ pub(super) struct VectorReader {
     pub(super) pairs: Vec<u8>,
     /// Where the terms of the vector lie there.
     places: Vec<(u32, u32)>,
-    /// Their numbers.
     terms: HashTable,
     length: u32,
     is_read: bool,

@@ -120,7 +120,7 @@ fn translate(lanes: __m512i, behind_end: u64, carried: u64) -> EscapeStep {
     let copied = _mm512_mask_mov_epi8(lanes, escaped, meant);
     let stops = (quotes & !escaped) | feeds | unknown | behind_end;
 
-    // All lanes below the first stop are kept, but for the backslashes.
+    // All lanes below the first stop are kept, except for the backslashes.
     let before_stop = !stops & stops.wrapping_sub(1);
     let kept = before_stop & !begins;
     let squeezed = _mm512_maskz_compress_epi8(kept, copied);

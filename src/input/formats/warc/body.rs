@@ -18,7 +18,7 @@ use crate::input::turns::Turn;
 use flate2::{Decompress, FlushDecompress, Status};
 use std::io::Read;
 
-/// A decoded body grows by so many bytes at least.
+/// A decoded body grows by this many bytes at least.
 const STEP_BYTES: usize = 64 << 10;
 
 /// The largest window of a zstd body; RFC 9659 allows no more.
@@ -28,7 +28,7 @@ const ZSTD_WINDOW_LOG: u32 = 23;
 pub(crate) enum BodyError {
     /// Decoded, it has more bytes than are taken.
     TooLong,
-    /// It has so many bytes, more than are held.
+    /// It has this many bytes, more than are held.
     TooLarge { bytes: u64 },
     /// It is compressed, and nothing can be inflated.
     NotInflated { coding: &'static str },

@@ -29,7 +29,7 @@ pub(crate) fn version_line(bytes: &[u8], ended: bool) -> Seen {
     }
 }
 
-/// The most bytes by which a version line is told.
+/// The most bytes by which a version line is recognised.
 pub(crate) const VERSION_LINE_BYTES: usize = b"WARC/00.00\r\n".len();
 
 /// Nothing if the bytes end too early.

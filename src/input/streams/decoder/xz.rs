@@ -26,7 +26,8 @@ impl Xz {
         Ok(Self { decoder, ended: false, wanted: None })
     }
 
-    /// Lets blocks be decoded that need so many bytes, which were [asked for](DecodeError::Window).
+    /// Lets blocks be decoded that need this many bytes, which were [asked
+    /// for](DecodeError::Window).
     pub(crate) fn allow(&mut self, bytes: u64) {
         self.wanted = self.wanted.filter(|wanted| *wanted > bytes);
     }

@@ -36,7 +36,7 @@ const MOST_DICTIONARY: usize = 16 << 20;
 enum ZstdWindow {
     /// More bytes have to come.
     More,
-    /// So many bytes; 0 for what has none.
+    /// This many bytes; 0 for what has none.
     Bytes(u64),
 }
 

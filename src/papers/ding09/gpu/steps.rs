@@ -20,7 +20,6 @@ pub enum Decoded {
     /// Of all blocks, with localised sums.
     Docids = 0,
     Chosen = 1,
-    /// Of all blocks.
     Tfs = 2,
     /// Of all blocks, without sums.
     Gaps = 3,

@@ -16,7 +16,7 @@ pub fn huang_shared_bytes(threads: u32, terms: usize) -> u32 {
     CURSOR_BYTES * threads * terms as u32 + 4 * threads + 16
 }
 
-/// Queries of up to so many terms are launched together, with the same shared memory for each
+/// Queries of up to this many terms are launched together, with the same shared memory for each
 /// block. Up to five terms, registers bound the threads of a multiprocessor. Few classes, since few
 /// blocks run at the end of a launch.
 const CLASSES: [usize; 3] = [5, 10, HuangTuning::MOST_TERMS];

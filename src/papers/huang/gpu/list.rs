@@ -30,7 +30,8 @@ pub struct HuangLaid {
     /// Of all runs, a tail counting as one.
     pub blocks: u32,
     pub postings: u32,
-    /// The greatest bound of a block: no posting has a greater tf / (tf + norm), but for rounding.
+    /// The greatest bound of a block: no posting has a greater tf / (tf + norm), except for
+    /// rounding.
     pub most: f32,
 }
 

@@ -15,7 +15,7 @@ pub fn wang_shared_bytes(threads: u32, terms: usize, capacity: u32) -> u32 {
     8 * capacity + 8 * threads + 4 * threads * terms as u32 + 16
 }
 
-/// Queries whose blocks take at most so many bytes share a launch, whose blocks take the same.
+/// Queries whose blocks take at most this many bytes share a launch, whose blocks take the same.
 const CLASSES: [u32; 4] = [4 << 10, 8 << 10, 16 << 10, 48 << 10];
 
 /// As in `kernels/wang/list.cuh`.

@@ -7,7 +7,7 @@ use crate::codec::bits;
 use crate::gpu::floor::arrays::put;
 use crate::index::list::{ListError, ListView, MAX_BLOCK, SegmentColumns};
 
-/// About so many, and twice as many at most where docids are spread evenly.
+/// About this many, and twice as many at most where docids are spread evenly.
 const BUCKET_POSTINGS: u32 = 8;
 
 /// How far a thread reads behind the end of what it decodes, at most.

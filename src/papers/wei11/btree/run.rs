@@ -129,7 +129,7 @@ impl BTreeRun {
         record.tf = 1;
     }
 
-    /// Closes the run: as many shares as it has so many postings, of equally many trees each; one
+    /// Closes the run: as many shares as it has this many postings, of equally many trees each; one
     /// share at least, and no more than there are trees.
     pub(crate) fn shares(self, postings: u64) -> VecDeque<WalkedRun> {
         let all = 0..TRIE_COLLECTIONS as u16;

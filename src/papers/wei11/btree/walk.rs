@@ -8,7 +8,6 @@ use std::ops::Range;
 pub(crate) struct TreeWalk {
     /// The trie collections that come next.
     collections: Range<u16>,
-    /// The present one.
     collection: u16,
     /// From the root down: a node and the next of its terms.
     path: Vec<(u32, u32)>,

@@ -9,8 +9,8 @@
 //! 2. Before a launch the host makes sure that no arena can be full in the midst of it, from the
 //!    counters of the last launch that is done and what comes on top ([`TreeUsage::with`]). If
 //!    there is no room the device is emptied: what it holds becomes a part of the run on the host,
-//!    and the arenas begin anew. Parts take less memory than the run may cost the host
-//!    (`order::Budget`), which counts every term and posting, whoever owns it.
+//!    and the arenas begin again. Parts take less memory than the run may cost the host
+//!    (`order::Budget`), which counts every term and posting, of any owner.
 //! 3. When the run closes, the device's terms are collected in the order of the lexicon and come
 //!    back chunk by chunk (`fetch`); they are dealt in shares, which all workers encode meanwhile,
 //!    and in which parts are joined by terms (`join`).

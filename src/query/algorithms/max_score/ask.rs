@@ -11,7 +11,7 @@ use crate::query::kernels::{FoundDocids, NO_DOCID, SoughtDocids, narrow, scores}
 use crate::query::top_k::TopK;
 
 impl Search<'_> {
-    /// Searches so many optional lists for their candidates and offers those that may be hits.
+    /// Searches this many optional lists for their candidates and offers those that may be hits.
     pub(crate) fn complete(
         &mut self,
         optional: usize,

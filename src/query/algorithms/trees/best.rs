@@ -10,7 +10,7 @@ use crate::query::scratch::Scratch;
 use crate::query::top_k::{Hit, TopK};
 use crate::query::tree::{Group, QueryNode};
 
-/// So many hits are asked for in place of one, and as many more.
+/// This many hits are asked for in place of one, and as many more.
 const HITS_A_HIT: usize = 4;
 
 /// More hits than this are found as soon by all that match.

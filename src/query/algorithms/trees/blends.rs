@@ -24,7 +24,7 @@ const MOST_WORDS: usize = 32;
 const FIRST_DOCUMENTS: u32 = if cfg!(test) { 16 } else { 1 << 12 };
 const MOST_DOCUMENTS: u32 = if cfg!(test) { 64 } else { 1 << 14 };
 
-/// The most by which sums of so many words differ that are added up in different orders, as a
+/// The most by which sums of this many words differ that are added up in different orders, as a
 /// factor.
 const SLACK: f32 = 1.0 + 4.0 * MOST_WORDS as f32 * f32::EPSILON;
 

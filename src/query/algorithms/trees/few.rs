@@ -12,7 +12,7 @@ use crate::query::scratch::Scratch;
 use crate::query::tree::{Group, QueryNode};
 use crate::score::weight::Weight;
 
-/// One document in so many may be a candidate, at most.
+/// One document in this many may be a candidate, at most.
 const FEW_SHARE: u64 = if cfg!(test) { 4 } else { 32 };
 
 /// Candidates at most: of more, bitmaps are as fast.

@@ -31,7 +31,7 @@ pub(super) struct PhraseMemory {
 }
 
 impl PhraseMemory {
-    /// Begins a phrase of so many words.
+    /// Begins a phrase of this many words.
     pub(super) fn begin(&mut self, words: usize) {
         self.positions.resize_with(words.max(self.positions.len()), PositionsMemory::default);
         self.positions.iter_mut().for_each(|memory| memory.block = None);
@@ -69,7 +69,7 @@ pub(crate) struct BlendMemory {
 }
 
 impl BlendMemory {
-    /// Begins a window of so many documents.
+    /// Begins a window of this many documents.
     pub(super) fn begin(&mut self, words: usize, documents: usize) {
         self.words.resize(words, Vec::new());
         self.words.iter_mut().for_each(|scores| scores.resize(documents, 0.0));

@@ -314,7 +314,7 @@ impl<'p> PhraseSearch<'p> {
     }
 }
 
-/// So many postings of a block are read alone; more take about as long as all of it.
+/// This many postings of a block are read alone; more take about as long as all of it.
 const FEW_POSTINGS: usize = 2;
 
 /// How a phrase is looked for in a document.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 const TERMS: u32 = 40;
 
-/// A tree of so many levels.
+/// A tree of this many levels.
 fn tree(noise: &mut Noise, levels: u32) -> Value {
     let boost = [1.0, 1.0, 2.5][noise.below(3) as usize];
     if levels == 0 || noise.below(3) == 0 {

@@ -20,7 +20,7 @@ pub(super) fn keep_starts(starts: &mut Vec<u32>, is_first: bool, place: u32, pos
 }
 
 /// How many windows that do not overlap have the words in their order, each as far behind the one
-/// before it as in the phrase or farther, with so many further words at most in all. The earliest
+/// before it as in the phrase or farther, with this many further words at most in all. The earliest
 /// end from each start is taken, and from the earliest start that does: no other choice leaves more
 /// room.
 pub(super) fn in_order<'p>(phrase: &Phrase, of: impl Fn(usize) -> &'p [u32]) -> u32 {

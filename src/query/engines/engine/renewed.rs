@@ -5,7 +5,7 @@
 //! ```text
 //! retire -> the CPU answers; each worker drops its engine when none of them has open queries
 //!        -> the old engines are gone -> new ones are made -> renew
-//!        -> each worker makes its engine anew
+//!        -> each worker makes its engine again
 //! ```
 //!
 //! A query is answered by an engine that was made for its snapshot, else by the CPU; open queries
@@ -183,7 +183,7 @@ impl QueryEngine for Renewed {
     }
 
     fn submit_of(&mut self, number: u64, plan: Plan, came: Instant) {
-        // Counted first: whoever drops an engine has seen the new turn before it reads this.
+        // Counted first: a worker that drops an engine has seen the new turn before it reads this.
         self.slot.open.fetch_add(1, Ordering::SeqCst);
         let current = self.is_current();
         match &mut self.inner {
@@ -280,8 +280,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
-        /// Every query is answered once, from the snapshot that it began with, whoever goes on next
-        /// and whenever engines are replaced.
+        /// Every query is answered once, from the snapshot that it began with, no matter which
+        /// worker goes on next and whenever engines are replaced.
         #[test]
         fn oracle_a_search_of_the_snapshot_of_each_query(
             steps in prop::collection::vec((0..3usize, 0..6u8), 20..120),

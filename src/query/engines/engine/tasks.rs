@@ -1,6 +1,6 @@
 //! Engines that answer queries by tasks for whichever worker comes first: `fgqp` (`tatikonda11`,
-//! section 3.2.2). The workers of a process share a [`Pool`] of queries and tasks; whoever does the
-//! last task of a query has its answer.
+//! section 3.2.2). The workers of a process share a [`Pool`] of queries and tasks; the worker that
+//! does the last task of a query has its answer.
 
 use super::{Answer, Engines, Pace, QueryEngine, Wakers};
 use crate::index::error::IndexError;

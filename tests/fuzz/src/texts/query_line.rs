@@ -133,7 +133,7 @@ fn check_forms(query: &Query, hits: &[Hit], snapshot: &Snapshot) {
     }
 }
 
-/// Words are never refused, but for those behind the head of CSV.
+/// Words are never refused, except for those behind the head of CSV.
 fn may_be_refused(line: &str) -> bool {
     let has_weights = line.contains("applypipeline:off");
     line.trim_start().starts_with(['[', '{', '<']) || has_weights || is_head(line)

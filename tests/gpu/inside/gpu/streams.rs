@@ -1,4 +1,4 @@
-//! Memory that a copy uses is safe, and whoever waits is woken. A kernel that runs until it is told
+//! Memory that a copy uses is safe, and waiters are woken. A kernel that runs until it is told
 //! to end stands for work that takes long.
 
 use super::{TurnArray, Turned, arrays, device, give, wait};

@@ -1,5 +1,5 @@
-//! A build whose tokens go to emulated devices makes the index of `fast`, to the byte, whoever
-//! encodes what they have found.
+//! A build whose tokens go to emulated devices makes the index of `fast`, to the byte, whatever
+//! process encodes what they have found.
 
 use super::emulated::{emulated, room_for};
 use crate::inside_tests::emulation::machine::Manner;

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub(super) const TUNING: TreeTuning =
     TreeTuning { warps: 1, slots: 9, blocks_per_sm: 1, blocks: 0, trap_at: None };
 
-/// Trees with so much room, of which so many bytes come back at a time.
+/// Trees with so much room, of which this many bytes come back at a time.
 pub(super) fn emulated(
     (room, most, stretch_bytes): (TreeRoom, Most, usize),
     manner: Manner,

@@ -104,7 +104,7 @@ fn builds_on_an_emulated_device_are_those_of_fast() {
     assert!(child.status.success() && text.contains("1 passed"), "{text}");
 }
 
-/// Whoever reads a document that is far longer than a piece waits until all before it is counted;
+/// The reader of a document that is far longer than a piece waits until all before it is counted;
 /// that is far less than a batch.
 #[test]
 fn a_long_document_is_not_waited_for() {

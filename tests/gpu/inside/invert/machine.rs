@@ -59,7 +59,7 @@ impl Emulated {
         self.arrays.get(array).map_or(0, Buffer::len) as u64
     }
 
-    /// Has it have so many bytes beside those of the batches that stay.
+    /// Has it have this many bytes beside those of the batches that stay.
     pub(crate) fn allow(&mut self, bytes: u64) {
         let others: usize = self.arrays.named().map(Buffer::len).sum();
         self.most_bytes = bytes + self.bytes() - others as u64;

@@ -27,7 +27,7 @@ impl Ding09Bench<'_> {
         term.entries.iter().flatten().map(|entry| entry.df - entry.df % block).sum()
     }
 
-    /// Millions of postings that are decoded in a second, of lists in batches of so many.
+    /// Millions of postings that are decoded in a second, of lists in batches of this many.
     fn rates(&mut self, lists: &[&PlannedTerm], size: usize) -> anyhow::Result<Value> {
         let postings: f64 = lists.iter().map(|term| f64::from(self.coded(term))).sum();
         let queries = lists.iter().map(|term| vec![asked(term)]);

@@ -119,7 +119,7 @@ impl ListSizes {
         best.map(|(at, _)| at)
     }
 
-    /// Batches of the queries, with what is cached, that take at most so many bytes and queries.
+    /// Batches of the queries, with what is cached, that take at most this many bytes and queries.
     pub(super) fn simulate(
         &self,
         log: &WangLog,
@@ -217,7 +217,7 @@ impl WangBench<'_> {
         loop {
             // Small batches of some queries take long enough.
             let some = plans.len().min(queries * 64);
-            // Whole batches: c is that of a batch of just so many.
+            // Whole batches: c is that of a batch of just this many.
             let some = &plans[..some - some % queries];
             let how =
                 PassSettings { round: DEFAULT_ROUND, queries, room, behind: false, beside: false };

@@ -75,7 +75,8 @@ impl<'a, F: FnMut(LaidChunk) + Send> Going<'a, F> {
         self.file.get().expect("it was opened before")
     }
 
-    /// The file could not be written, of which whoever gets the parts hears, or the job has ended.
+    /// The file could not be written, which the receiver of the parts is told, or the job has
+    /// ended.
     pub(super) fn is_futile(&self) -> bool {
         self.file.get().is_some_and(|file| file.is_over())
     }

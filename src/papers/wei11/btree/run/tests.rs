@@ -39,7 +39,7 @@ fn lists(run: BTreeRun) -> Lists {
 
 #[test]
 fn a_closed_run_is_cut_between_collections() {
-    // So many trees, each with two terms of one posting, and so many postings a share.
+    // This many trees, each with two terms of one posting, and this many postings a share.
     for (trees, postings, expected) in [
         (10, 5, vec![3, 3, 3, 1]),
         (10, 20, vec![10]),

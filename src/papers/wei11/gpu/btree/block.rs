@@ -27,8 +27,8 @@ pub(crate) struct Most {
 }
 
 impl Most {
-    /// The most that fits so many bytes of pinned memory, four fifths of them pieces; a segment, of
-    /// which a piece may have one for each collection, has a row of 16 bytes.
+    /// The most that fits this many bytes of pinned memory, four fifths of them pieces; a segment,
+    /// of which a piece may have one for each collection, has a row of 16 bytes.
     pub(crate) fn of_buffer(bytes: usize) -> Self {
         let bytes = bytes.saturating_sub(2 * TRIE_COLLECTIONS * 16);
         Self { bytes: bytes / 5 * 4, segments: (bytes / 80).max(TRIE_COLLECTIONS) }

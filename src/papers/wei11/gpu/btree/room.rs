@@ -2,10 +2,10 @@
 //! launch, so that no arena is full in the middle of a block.
 //!
 //! The trees have at least 15 terms in every node but the root. A list of `b` bytes takes slices of
-//! at most 16 + 8/3 `b` bytes: each slice but the last is used but for 4 of at least 16 bytes, and
-//! the last one is no longer than the others together. A warp takes arenas by chunks, of which it
-//! leaves less than an eighth, and one chunk of each arena when it ends. The constants are those of
-//! `kernels/wei11/btree.cu`.
+//! at most 16 + 8/3 `b` bytes: each slice but the last is used except for 4 of at least 16 bytes,
+//! and the last one is no longer than the others together. A warp takes arenas by chunks, of which
+//! it leaves less than an eighth, and one chunk of each arena when it ends. The constants are those
+//! of `kernels/wei11/btree.cu`.
 
 use crate::codec::vbyte;
 use crate::papers::wei11::btree::node::DEGREE;

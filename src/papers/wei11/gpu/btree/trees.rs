@@ -186,7 +186,7 @@ impl Trees {
         self.wake = Some(wake.clone());
         // For what is under way already.
         if self.machine.wake(vec![wake.clone()]).is_err() {
-            // Whoever asks then gets the error.
+            // A later call gets the error.
             wake();
         }
     }

@@ -98,7 +98,7 @@ impl FetchedPart {
         self.chunks.is_empty()
     }
 
-    /// The last collection of the next terms of about so many bytes, which lie in one chunk.
+    /// The last collection of the next terms of about this many bytes, which lie in one chunk.
     pub(super) fn border(&self, share_bytes: u64) -> Option<u16> {
         let rest = &self.chunks.front()?.collections[self.collections..];
         let mut bytes = 0;

@@ -23,7 +23,7 @@ impl DeviceRun {
         Self { parts, rest }
     }
 
-    /// The next share, of about so many bytes of each part; nothing while it has not come.
+    /// The next share, of about this many bytes of each part; nothing while it has not come.
     pub(super) fn next(
         &mut self,
         trees: &mut Trees,

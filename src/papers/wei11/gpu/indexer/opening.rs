@@ -8,7 +8,7 @@ use crate::papers::wei11::indexer::{ParsedBlock, TokenIndexer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
-/// That wait for the device.
+/// Blocks that wait for the device.
 const MOST_BLOCKS: usize = 2;
 
 type BeginIndexer<T> = Box<dyn FnOnce(T) -> Result<Box<dyn TokenIndexer>, ClosedError>>;
@@ -36,7 +36,7 @@ impl<T: Send + 'static> Opening<T> {
         let door = Arc::new(Mutex::new(Door { opened: None, wake: None }));
         let to = door.clone();
         let thread = Awaited::begin("opening", move || {
-            // A panic is told by whoever needs the device.
+            // A panic is reported by the job that needs the device.
             let opened = catch_unwind(AssertUnwindSafe(open));
             let mut door = lock(&to);
             door.opened = Some(opened);

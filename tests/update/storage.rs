@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// An index, a copy of it, and a change of so many documents that their run is written anew.
+/// An index, a copy of it, and a change of this many documents that their run is written again.
 struct Case {
     scratch: Scratch,
     index: PathBuf,
@@ -168,7 +168,12 @@ impl Commits {
         _ = std::fs::remove_dir_all(&index);
         copy_folder(&self.scratch.path("before"), &index);
         Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "update::crash::a_program_that_commits", "--ignored", "--nocapture"])
+            .args([
+                "--exact",
+                "update::storage::a_program_that_commits",
+                "--ignored",
+                "--nocapture",
+            ])
             .env("MILLRACE_TEST_INDEX", index)
             .env("MILLRACE_FAULT", fault)
             .stdout(Stdio::piped())
@@ -177,7 +182,7 @@ impl Commits {
             .unwrap()
     }
 
-    /// The index is one after so many commits, which are returned, and takes another one.
+    /// The index is one after this many commits, which are returned, and takes another one.
     fn check(&self, when: &str) -> u32 {
         let index = self.scratch.path("index");
         let open = Index::open(&index).unwrap();

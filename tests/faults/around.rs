@@ -58,7 +58,7 @@ fn a_standard_error_that_takes_nothing_fails_no_job() {
     }
 }
 
-/// Without a word about the signal from whoever starts the job.
+/// Without a word about the signal from the starter of the job.
 #[test]
 fn a_limit_of_file_sizes_is_an_error_like_a_full_disk() {
     let set = OldAndNew::new(3000, 60, 3);

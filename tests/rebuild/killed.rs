@@ -15,7 +15,7 @@ fn campaign_kills_of_rebuilds() {
     killed(200);
 }
 
-/// Kills so many rebuilds, each after another time.
+/// Kills this many rebuilds, each after another time.
 fn killed(kills: usize) {
     let place =
         Place::new("[guard]\nmin_documents = 0\n[keep]\ngenerations = 1\n[merge]\nruns = 2\n");
