@@ -38,8 +38,7 @@ pub mod dataflow {
         control::{OperatorShare, OperatorTime},
         query::{
             context::Hooks,
-            follower::{Followed, Follower},
-            service::Mover,
+            follower::{Followed, Follower, Mover},
             shards::follow::{Following, TogetherMover},
             waiter::{Outcome, Waiter},
         },

@@ -2,6 +2,7 @@
 
 mod built;
 mod damaged;
+mod follows;
 mod gone;
 // Only debug builds have what makes them fail.
 #[cfg(debug_assertions)]

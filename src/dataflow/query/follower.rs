@@ -5,8 +5,7 @@
 //! The memory of a second snapshot is taken while both are open, and postings that are in use stay
 //! mapped. A generation that cannot be opened is reported once, and the service stays where it is.
 
-use super::service::Mover;
-use crate::crew::spawn;
+use crate::crew::{lock, spawn};
 use crate::index::error::IndexError;
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::watch::Watch;
@@ -15,7 +14,19 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+
+/// Moves a service over to another version of its index.
+#[derive(Clone)]
+pub struct Mover(pub(super) Arc<Mutex<Arc<Snapshot>>>);
+
+impl Mover {
+    /// The next batches are answered from `snapshot`; those under way still are from what they
+    /// began with. For a service of one process.
+    pub(crate) fn move_to(&self, snapshot: Arc<Snapshot>) {
+        *lock(&self.0) = snapshot;
+    }
+}
 
 #[derive(Debug)]
 pub enum Followed {

@@ -30,6 +30,7 @@ use super::batch::Inbox;
 use super::collect::AnswerWriter;
 use super::context::{Context, QueryTally, StreamState};
 use super::desk::QueryDesk;
+use super::follower::Mover;
 use super::shards::ShardWiring;
 use super::shards::follow::{Following, TogetherMover};
 use crate::cluster::hosts::Hosts;
@@ -158,18 +159,6 @@ impl fmt::Display for QueryReport {
             0 => Ok(()),
             unknown => write!(f, "; {} with no indexed term", of_queries(unknown)),
         }
-    }
-}
-
-/// Moves a service over to another version of its index.
-#[derive(Clone)]
-pub struct Mover(Arc<Mutex<Arc<Snapshot>>>);
-
-impl Mover {
-    /// The next batches are answered from `snapshot`; those under way still are from what they
-    /// began with. For a service of one process.
-    pub(crate) fn move_to(&self, snapshot: Arc<Snapshot>) {
-        *lock(&self.0) = snapshot;
     }
 }
 

@@ -5,7 +5,7 @@
 //!   queries.
 //! - Memory: the home's. Work per activation: all that has come.
 
-use super::home::{Next, SharedHome, home_of};
+use super::home::{HomeStep, SharedHome, home_of};
 use super::messages::{PostedQuery, Question, UnknownTerms};
 use crate::dataflow::control::OperatorGuard;
 use crate::dataflow::crossing::Crossing;
@@ -80,14 +80,14 @@ pub(super) fn ask<'scope>(
                 guard.work(|| {
                     for posted in data.0.drain(..) {
                         match home.borrow_mut().take(posted?)? {
-                            Next::Ask(all) => {
+                            HomeStep::Ask(all) => {
                                 questions.session(&caps[0]).give_iterator(all.into_iter())
                             }
-                            Next::Count(all) => {
+                            HomeStep::Count(all) => {
                                 unknown.session(&caps[1]).give_iterator(all.into_iter())
                             }
-                            Next::Answer(answer) => answers.session(&caps[2]).give(answer),
-                            Next::Nothing => {}
+                            HomeStep::Answer(answer) => answers.session(&caps[2]).give(answer),
+                            HomeStep::Nothing => {}
                         }
                     }
                     Ok(())

@@ -1,11 +1,11 @@
 //! Merges the hits of all shards at the home of a query, and lays its answer out.
 //!
-//! - In: hits of the shards, exchanged to the home. Out: answers that are laid out, in no order, and
-//!   questions to shards that may have more of the best hits.
+//! - In: hits of the shards, exchanged to the home. Out: answers that are laid out, in no order,
+//!   and questions to shards that may have more of the best hits.
 //! - Memory: the home's. Work per activation: all that has come; a merge costs less than sorting
 //!   the hits.
 
-use super::home::{Next, SharedHome};
+use super::home::{HomeStep, SharedHome};
 use super::messages::{Question, ShardHits};
 use crate::dataflow::control::OperatorGuard;
 use crate::dataflow::crossing::Crossing;
@@ -44,11 +44,11 @@ pub(super) fn gather<'scope>(
                 guard.work(|| {
                     for found in data.0.drain(..) {
                         match home.borrow_mut().hear(found?)? {
-                            Next::Answer(answer) => answers.session(&caps[0]).give(answer),
-                            Next::Ask(all) => {
+                            HomeStep::Answer(answer) => answers.session(&caps[0]).give(answer),
+                            HomeStep::Ask(all) => {
                                 again.session(&caps[1]).give_iterator(all.into_iter())
                             }
-                            Next::Nothing | Next::Count(_) => {}
+                            HomeStep::Nothing | HomeStep::Count(_) => {}
                         }
                     }
                     Ok(())

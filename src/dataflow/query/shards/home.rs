@@ -97,7 +97,7 @@ const ROW: u64 = 64;
 pub(super) type SharedHome = Rc<RefCell<Home>>;
 
 /// What a home does next.
-pub(super) enum Next {
+pub(super) enum HomeStep {
     Nothing,
     Count(Vec<UnknownTerms>),
     Ask(Vec<Question>),
@@ -127,7 +127,7 @@ impl Home {
     }
 
     /// Takes a query in.
-    pub(super) fn take(&mut self, posted: PostedQuery) -> Result<Next, Cause> {
+    pub(super) fn take(&mut self, posted: PostedQuery) -> Result<HomeStep, Cause> {
         let came = Instant::now();
         let PostedQuery { place, number, generation, query, waiter, .. } = posted;
         let snapshot = self.context.snapshot_of(generation)?;
@@ -136,7 +136,7 @@ impl Home {
         let query = NumberedQuery { place, number, query, snapshot, listing, came, waiter };
         let Ok(asked) = &query.query else {
             let refused = |query| Ok(self.context.lay_out_refused(query));
-            return tell(query, false, refused).map(Next::Answer);
+            return tell(query, false, refused).map(HomeStep::Answer);
         };
         let wanted = self.context.wanted_of(asked);
         let plan = Plan::of_terms(&query.snapshot, wanted, &asked.text)?;
@@ -173,16 +173,16 @@ impl Home {
             generation,
             terms: unknown.clone(),
         };
-        Ok(Next::Count((0..self.context.shard.processes).map(count).collect()))
+        Ok(HomeStep::Count((0..self.context.shard.processes).map(count).collect()))
     }
 
     /// Takes the counts of a shard.
-    pub(super) fn count(&mut self, counted: CountedTerms) -> Result<Next, Cause> {
+    pub(super) fn count(&mut self, counted: CountedTerms) -> Result<HomeStep, Cause> {
         let number = counted.number;
         let open = self.open.get_mut(&number).ok_or("counts came without their query")?;
         open.counted.push(counted);
         if open.counted.len() < self.context.shard.processes {
-            return Ok(Next::Nothing);
+            return Ok(HomeStep::Nothing);
         }
         open.counted.sort_unstable_by_key(|counted| counted.process);
         let mut known = lock(&self.known);
@@ -200,7 +200,7 @@ impl Home {
     }
 
     /// Asks the shards, each for its part of the hits, or one of them before the others.
-    fn ask(&mut self, number: u64) -> Result<Next, Cause> {
+    fn ask(&mut self, number: u64) -> Result<HomeStep, Cause> {
         let processes = self.context.shard.processes;
         let open = self.open.get_mut(&number).ok_or("a query was lost")?;
         let wanted = open.wanted;
@@ -222,20 +222,20 @@ impl Home {
     }
 
     /// Makes the questions to some shards.
-    fn send(&mut self, number: u64, again: &Again) -> Result<Next, Cause> {
+    fn send(&mut self, number: u64, again: &Again) -> Result<HomeStep, Cause> {
         let open = self.open.get_mut(&number).ok_or("a query was lost")?;
         open.left = again.shards.len();
-        questions(&self.context, self.number, open, again).map(Next::Ask)
+        questions(&self.context, self.number, open, again).map(HomeStep::Ask)
     }
 
     /// Takes what a shard has found.
-    pub(super) fn hear(&mut self, found: ShardHits) -> Result<Next, Cause> {
+    pub(super) fn hear(&mut self, found: ShardHits) -> Result<HomeStep, Cause> {
         let number = found.number;
         let open = self.open.get_mut(&number).ok_or("hits came without their query")?;
         open.found.take(found)?;
         open.left = open.left.checked_sub(1).ok_or("a shard has answered twice")?;
         if open.left > 0 {
-            return Ok(Next::Nothing);
+            return Ok(HomeStep::Nothing);
         }
         if let Some(first) = open.first.take() {
             let rest = open.found.rest(first, open.wanted.k);
@@ -252,7 +252,7 @@ impl Home {
         let context = &self.context;
         let OpenQuery { query, wanted, came, found, .. } = open;
         tell(query, false, |query| Ok(lay_out(context, query, &wanted, came, &found)))
-            .map(Next::Answer)
+            .map(HomeStep::Answer)
     }
 }
 

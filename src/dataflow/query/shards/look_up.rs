@@ -6,7 +6,7 @@
 //! - Memory: terms that wait; the number of batches under way is bounded.
 //! - Work per activation: terms for about a millisecond.
 
-use super::home::{Next, SharedHome};
+use super::home::{HomeStep, SharedHome};
 use super::messages::{CountedTerms, Question, UnknownTerms};
 use crate::dataflow::control::OperatorGuard;
 use crate::dataflow::crossing::Crossing;
@@ -78,7 +78,7 @@ pub(super) fn count<'scope>(
                 let mut session = output.session(&cap);
                 guard.work(|| {
                     for counted in data.0.drain(..) {
-                        if let Next::Ask(questions) = home.borrow_mut().count(counted?)? {
+                        if let HomeStep::Ask(questions) = home.borrow_mut().count(counted?)? {
                             session.give_iterator(questions.into_iter());
                         }
                     }

@@ -172,12 +172,12 @@ impl Found {
 
     /// The best k of all, in order, each with its shard and its place there; and the stage that
     /// they are of.
-    pub(super) fn merge(&self, wanted: &Wanted, falls: Option<bool>) -> (Vec<Merged>, bool) {
+    pub(super) fn merge(&self, wanted: &Wanted, falls: Option<bool>) -> (Vec<MergedHit>, bool) {
         let any = wanted.mode == Mode::AndOr && self.count(false) < wanted.k;
         let mut all = Vec::with_capacity(self.count(any));
         if falls.is_none() {
             for (shard, stage) in self.stages(any) {
-                all.extend(stage.hits.iter().enumerate().map(|(at, &hit)| Merged {
+                all.extend(stage.hits.iter().enumerate().map(|(at, &hit)| MergedHit {
                     hit,
                     shard,
                     at,
@@ -195,14 +195,14 @@ impl Found {
             }
         }
         best(falls, &mut keyed, wanted.k);
-        all.extend(keyed.into_iter().map(|(_, hit, (shard, at))| Merged { hit, shard, at }));
+        all.extend(keyed.into_iter().map(|(_, hit, (shard, at))| MergedHit { hit, shard, at }));
         (all, any)
     }
 }
 
 /// A hit of a shard.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Merged {
+pub(super) struct MergedHit {
     pub(super) hit: Hit,
     pub(super) shard: usize,
     /// Its place among the hits of the stage.

@@ -1,7 +1,7 @@
 //! Tests of queries over shards: messages cross unchanged, shares find what a merge of all finds,
 //! and homes hear every shard.
 
-use super::home::{Home, KnownTerms, Next};
+use super::home::{Home, HomeStep, KnownTerms};
 use super::messages::{
     About, CountedTerms, Names, PostedQuery, Question, ShardHits, StageHits, UnknownTerms,
 };
@@ -286,13 +286,13 @@ fn a_home_asks_for_counts_once_then_all_shards_and_merges_what_they_find() {
         home.take(PostedQuery { home: 0, place: 0, number, generation, query, waiter: None })
             .unwrap()
     };
-    let Next::Count(unknown) = post(5) else { panic!("terms were known") };
+    let HomeStep::Count(unknown) = post(5) else { panic!("terms were known") };
     assert_eq!(unknown.len(), 2);
     assert_eq!((unknown[0].worker, unknown[1].worker, unknown[1].terms.len()), (0, 1, 2));
-    assert!(matches!(post(6), Next::Count(_)), "they are not counted yet");
+    assert!(matches!(post(6), HomeStep::Count(_)), "they are not counted yet");
     let counted = |process, dfs| CountedTerms { home: 0, number: 5, process, dfs };
-    assert!(matches!(home.count(counted(1, vec![4, 0])), Ok(Next::Nothing)));
-    let Ok(Next::Ask(questions)) = home.count(counted(0, vec![12, 0])) else {
+    assert!(matches!(home.count(counted(1, vec![4, 0])), Ok(HomeStep::Nothing)));
+    let Ok(HomeStep::Ask(questions)) = home.count(counted(0, vec![12, 0])) else {
         panic!("no question")
     };
     let asked: Vec<_> =
@@ -303,10 +303,10 @@ fn a_home_asks_for_counts_once_then_all_shards_and_merges_what_they_find() {
     query.k = Some(2);
     let (number, query, waiter) = (7, Ok(query), None);
     let posted = PostedQuery { home: 0, place: 0, number, generation, query, waiter };
-    assert!(matches!(home.take(posted), Ok(Next::Ask(questions)) if questions.len() == 2));
-    assert!(matches!(home.hear(found(5, 1, &[(40, 2.0), (41, 1.0)])), Ok(Next::Nothing)));
+    assert!(matches!(home.take(posted), Ok(HomeStep::Ask(questions)) if questions.len() == 2));
+    assert!(matches!(home.hear(found(5, 1, &[(40, 2.0), (41, 1.0)])), Ok(HomeStep::Nothing)));
     let heard = home.hear(found(5, 0, &[(4, 1.5)])).unwrap();
-    let Next::Answer(LaidOutAnswer { out: AnswerOut::Text(text), counted: None, .. }) = heard
+    let HomeStep::Answer(LaidOutAnswer { out: AnswerOut::Text(text), counted: None, .. }) = heard
     else {
         panic!("no answer")
     };
