@@ -103,7 +103,7 @@ fn runs_may_lie_on_different_disks() {
     show(&["first"]).ok();
     show(&["nobody"]).fails(1).says("not here: the runs of process 1, process 2");
     show(&["--docid", "702"]).fails(1).says("process 2 holds this run, on another disk");
-    for job in [ask(&index(0)), args!["merge", "--index", index(0)]] {
+    for job in [ask(&index(0)).to_vec(), args!["merge", "--index", index(0)].to_vec()] {
         millrace(job).fails(1).says("process 1 holds this run, on another disk");
     }
     // The disk of another has no place for an index of its own.

@@ -11,7 +11,7 @@ mod mutations;
 use crate::cluster::{Hosts, Running};
 use crate::rebuild::Place;
 use crate::support::sound::{Answers, OldAndNew, ask, assert_sound, current};
-use crate::support::{Job, Outcome, args, copy_folder, info, millrace};
+use crate::support::{Job, Outcome, args, copy_folder, millrace};
 use millrace::Generation;
 use std::any::Any;
 use std::collections::BTreeSet;
