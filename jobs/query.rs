@@ -4,7 +4,7 @@ mod candidates;
 mod columns;
 mod engines;
 pub(crate) mod expanded;
-mod follow;
+pub(crate) mod follow;
 pub(crate) mod gpus;
 pub(crate) mod input;
 mod measured;

@@ -4,6 +4,7 @@ use crate::Usage;
 use crate::cli::args::{as_given, size, warn_of_readers};
 use crate::cli::{report, signals};
 use crate::papers;
+use crate::query::follow::Renew;
 use crate::query::serving::ServingArgs;
 use crate::query::{Args as QueryArgs, QueryJob, totals};
 use anyhow::Context;
@@ -141,8 +142,9 @@ impl Args {
         }
         let bind = || self.bind(ServeOptions { is_part: true, ..options });
         let begin = |server: Server, snapshot: &Arc<Snapshot>, asker| {
-            let (_, seen) = millrace::inside::serve::live(snapshot.clone());
-            self.begin(server, asker, seen)
+            let (live, seen) = millrace::inside::serve::live(snapshot.clone());
+            let renew: Renew = Box::new(move |snapshot| live(snapshot.clone()));
+            Ok((self.begin(server, asker, seen)?, renew))
         };
         job.in_shards(hosts, "serve", bind, begin, answers())
     }

@@ -40,6 +40,7 @@ pub mod dataflow {
             context::Hooks,
             follower::{Followed, Follower},
             service::Mover,
+            shards::follow::{Following, TogetherMover},
             waiter::{Outcome, Waiter},
         },
         timeline::{Busy, ProgressLog},

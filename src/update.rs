@@ -168,6 +168,7 @@ impl Update {
             Some(open) => open.manifest().clone(),
             None => Manifest::read(&from)?,
         };
+        live.check_here(&from)?;
         accept(index, &live)?;
         let description = Description {
             command: build.command.clone(),

@@ -2,9 +2,11 @@
 
 use super::ranking::RankingArgs;
 use crate::cli::signals;
-use millrace::Snapshot;
-use millrace::inside::dataflow::{Followed, Follower, Mover};
+use millrace::inside::dataflow::{Followed, Follower, Following, Mover};
+use millrace::inside::index::Manifest;
+use millrace::inside::query::Shard;
 use millrace::inside::shown::chain;
+use millrace::{QueryService, Snapshot};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -52,9 +54,8 @@ pub(crate) fn follow(
     ranking: &RankingArgs,
     snapshot: &Arc<Snapshot>,
     mover: Mover,
-    mut renew: Renew,
+    renew: Renew,
 ) -> anyhow::Result<()> {
-    let name = ranking.index.display().to_string();
     let own = ranking.clone();
     let mut open = snapshot.clone();
     let open = move || {
@@ -62,8 +63,20 @@ pub(crate) fn follow(
         Ok(open.clone())
     };
     let manifest = snapshot.generation().manifest();
-    let mut last = manifest.generation;
-    let tell = move |found| match found {
+    let tell = telling(ranking, manifest.generation, renew);
+    let follower = Follower::start(&ranking.index, manifest, mover, Box::new(open), tell)?;
+    signals::on_hangup(move || follower.look())
+}
+
+/// Says what has become of each generation, behind the `last` one, and calls `renew` for those that
+/// queries are answered from.
+fn telling(
+    ranking: &RankingArgs,
+    mut last: u32,
+    mut renew: Renew,
+) -> impl FnMut(Followed) + Send + 'static {
+    let name = ranking.index.display().to_string();
+    move |found| match found {
         Followed::Moved(snapshot) => {
             last = snapshot.generation().manifest().generation;
             tell!("{name}: generation {last} is live; the next queries are answered from it");
@@ -73,9 +86,31 @@ pub(crate) fn follow(
             let error = chain(&error);
             say!("millrace: a new generation is not used, queries stay with {last}: {error}");
         }
+    }
+}
+
+/// Lets the service of a process follow the index together with those of others.
+pub(crate) fn follow_together(
+    ranking: &RankingArgs,
+    snapshot: &Snapshot,
+    shard: Shard,
+    service: QueryService,
+    renew: Renew,
+) -> anyhow::Result<QueryService> {
+    let (own, scoring) = (ranking.clone(), ranking.scoring()?);
+    let open = move |manifest: &Manifest| {
+        let opened = shard.open(&own.index, manifest, scoring.clone(), &own.docids.0)?;
+        own.verified(opened)
     };
-    let follower = Follower::start(&ranking.index, manifest, mover, Box::new(open), tell)?;
-    signals::on_hangup(move || follower.look())
+    let manifest = snapshot.generation().whole_manifest();
+    let tell = telling(ranking, manifest.generation, renew);
+    let (service, mover) = service.following(Following::new(open, tell));
+    if shard.process == 0 {
+        let processes = shard.processes;
+        let follower = Follower::announce(&ranking.index, manifest, processes, mover)?;
+        signals::on_hangup(move || follower.look())?;
+    }
+    Ok(service)
 }
 
 /// Reports every generation that becomes live, where the queries were made for one and stay there.

@@ -1,5 +1,6 @@
 //! Query jobs of several processes, each with a shard of the index.
 
+use super::follow::{Renew, follow_together};
 use super::input::{has_words, telling};
 use super::{BATCH, QueryJob, totals};
 use crate::cli::signals;
@@ -11,6 +12,11 @@ use millrace::{Asker, QueryService, Sink, Snapshot};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What a file of queries renews.
+fn nothing() -> Renew {
+    Box::new(|_| {})
+}
+
 impl QueryJob<'_> {
     /// Together with other processes, each with a shard.
     pub(super) fn in_processes(&self, hosts: &Hosts) -> anyhow::Result<()> {
@@ -19,20 +25,21 @@ impl QueryJob<'_> {
         let answers = args.answers(self.measured.as_ref());
         let ask = |queries, snapshot: &Arc<Snapshot>, asker: Asker| {
             let queries = telling(queries, has_words(snapshot.generation()));
-            Ok(asker.ask_in_background(args.columns.give(queries))?)
+            asker.ask_in_background(args.columns.give(queries))?;
+            Ok(((), nothing()))
         };
         self.in_shards(hosts, "query", || args.open_queries(), ask, answers)
     }
 
     /// Runs a service together with those of other processes, each with a shard. The first process
-    /// opens what it `begins` with before it meets the others, and keeps what comes of that until
-    /// the end.
+    /// opens what it `begins` with before it meets the others, keeps what comes of that until the
+    /// end, and renews it for each generation.
     pub(crate) fn in_shards<Q, G>(
         &self,
         hosts: &Hosts,
         name: &'static str,
         open: impl FnOnce() -> anyhow::Result<Q>,
-        begin: impl FnOnce(Q, &Arc<Snapshot>, Asker) -> anyhow::Result<G>,
+        begin: impl FnOnce(Q, &Arc<Snapshot>, Asker) -> anyhow::Result<(G, Renew)>,
         answers: Sink,
     ) -> anyhow::Result<()> {
         let Self { args, control, workers, model, .. } = self;
@@ -61,6 +68,9 @@ impl QueryJob<'_> {
             args.columns.check(&snapshot)?;
             let (service, asker) = QueryService::of_shard(snapshot.clone(), shard, options);
             let begun = opened.map(|opened| begin(opened, &snapshot, asker)).transpose()?;
+            let (begun, renew) = begun.unzip();
+            let renew = renew.unwrap_or_else(nothing);
+            let service = follow_together(&args.ranking, &snapshot, shard, service, renew)?;
             drop(snapshot);
             let service = service.with_control(control.clone());
             let sockets = std::mem::take(sockets);

@@ -262,3 +262,39 @@ fn same_names(names: &[SharedName]) -> Duplicates {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::testing::{collection, write_generation};
+    use std::collections::BTreeSet;
+
+    /// Documents are called by their numbers in their part.
+    #[test]
+    fn names_and_terms_that_parts_have_alike_are_found() {
+        let parts = [5000, 300, 0, 70].map(|documents| {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::create_dir(folder.path().join("runs")).unwrap();
+            let documents = collection(u64::from(documents), documents, 80);
+            let cuts = [documents.len() / 3];
+            let manifest = write_generation(folder.path(), 1, &documents, &cuts);
+            (folder, manifest, documents)
+        });
+        let terms = parts.iter().flat_map(|(_, _, documents)| documents);
+        let terms: BTreeSet<_> = terms.flat_map(|document| document.keys()).collect();
+        let manifests = parts.each_ref().map(|(_, manifest, _)| manifest.clone());
+        for memory in [1 << 30, 40_000] {
+            let ask = |ask: Ask| {
+                let answers = parts.iter().map(|(folder, manifest, _)| {
+                    answer(folder.path(), manifest, &ask).map_err(BuildError::from)
+                });
+                answers.collect()
+            };
+            let (duplicates, distinct) = count(&manifests, memory, ask).unwrap();
+            assert_eq!((duplicates.count, duplicates.first), (370, Some((5000, 0))));
+            assert_eq!(distinct, terms.len() as u64);
+        }
+        let error = count(&manifests, 1 << 30, |_| Ok(vec![vec![0; 5]])).unwrap_err();
+        assert!(matches!(error, BuildError::Sent { process: 0, bytes: 5 }), "{error}");
+    }
+}

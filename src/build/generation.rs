@@ -46,8 +46,6 @@ pub(super) struct Built {
     pub(super) build: Build,
     pub(super) new: NewGeneration,
     pub(super) read_bytes: u64,
-    /// The number of the first input in all of several processes.
-    pub(super) first_input: u32,
     /// Of inputs that other processes read too, the hashes of the chunks that this one has read.
     pub(super) cut: CutInputs,
     pub(super) placement: Placement,
@@ -86,7 +84,7 @@ pub(super) fn build_generation(
     directory: PathBuf,
     which: Which,
 ) -> Result<Built, BuildError> {
-    let Ready { began, resident, whole, first_input, .. } = input;
+    let Ready { began, resident, whole, .. } = input;
     let workers = options.workers;
     let BuildJob { build, handed, placement } = dataflow_of(options, input, directory, which)?;
     let watching = ProgressThread::start(options.progress.take(), &build)?;
@@ -107,7 +105,7 @@ pub(super) fn build_generation(
         return Err(failure.into());
     }
     drop(watching);
-    Ok(Built { build, new, read_bytes, first_input, cut, placement, phases, first_skipped })
+    Ok(Built { build, new, read_bytes, cut, placement, phases, first_skipped })
 }
 
 /// A build that is about to begin.

@@ -33,8 +33,6 @@ pub(super) struct Ready {
     pub(super) sample: Option<Sample>,
     /// This is all of the input, not the share of one of several processes.
     pub(super) whole: bool,
-    /// The number of the first input of a share in all.
-    pub(super) first_input: u32,
     /// What all processes have to have alike; none for a build by one process.
     pub(super) settings: Vec<SharedSetting>,
 }
@@ -129,19 +127,7 @@ impl Ready {
         }
         let roles = gpus.roles(options, &budget)?;
         let settings = Vec::new();
-        let first_input = 0;
-        Ok(Self {
-            began,
-            resident,
-            gpus,
-            roles,
-            budget,
-            plan,
-            sample,
-            whole,
-            first_input,
-            settings,
-        })
+        Ok(Self { began, resident, gpus, roles, budget, plan, sample, whole, settings })
     }
 }
 

@@ -128,8 +128,7 @@ fn share(options: &mut BuildOptions, peers: &Peers) -> Result<Ready, BuildError>
         ("documents of one name", options.duplicates.to_string()),
     ];
     input.settings = rows.map(|(name, value)| (name.to_string(), value)).into();
-    (input.plan, input.first_input) =
-        input.plan.share(peers.hosts.process(), peers.hosts.processes())?;
+    input.plan = input.plan.share(peers.hosts.process(), peers.hosts.processes())?;
     Ok(input)
 }
 
@@ -350,7 +349,7 @@ fn built_part(
 fn part_of(built: &Built, place: &PartPlace) -> Result<Part, IndexError> {
     Ok(Part {
         manifest: built.new.manifest.clone(),
-        first_input: built.first_input,
+        first_input: built.build.plan.input.first_input,
         cut: built.cut.clone(),
         next_run: place.next_run()?,
         needs_copies: place.needs_copies(),

@@ -47,7 +47,7 @@ enum ConnectEvent {
 /// Time between two calls.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The longest time of a greeting.
-const GREETING: Duration = Duration::from_secs(2);
+const GREETING: Duration = Duration::from_secs(5);
 
 /// Makes all lines of this process. `stopped` tells whether the job has ended meanwhile.
 ///

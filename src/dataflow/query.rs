@@ -25,6 +25,7 @@ use crate::dataflow::query::collect::{AnswerWriter, collect};
 use crate::dataflow::query::context::Context;
 use crate::dataflow::query::desk::QueryDesk;
 use crate::dataflow::query::lay_out::LaidOutAnswer;
+use crate::dataflow::query::shards::follow::{Following, follow};
 use crate::dataflow::query::shards::{ShardWiring, answer_together};
 use crate::query::engines::engine::{Engines, Wakers};
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub(super) struct Wiring {
     pub(super) whole: Arc<QueryDesk<(), LaidOutAnswer>>,
     /// Of processes that have a shard each.
     pub(super) shards: ShardWiring,
+    /// If these follow their index.
+    pub(super) following: Option<Arc<Following>>,
 }
 
 /// Joins the operators on one worker. In one process, whatever the engine:
@@ -54,8 +57,11 @@ pub(super) struct Wiring {
 ///
 /// In several: [`shards`].
 pub(super) fn assemble(context: &Arc<Context>, wiring: &Arc<Wiring>, worker: &mut Worker) {
+    let written = ProbeHandle::new();
+    if let Some(following) = &wiring.following {
+        follow(context, following, written.clone(), worker);
+    }
     worker.dataflow_named::<u64, _, _>("query", |scope| {
-        let written = ProbeHandle::new();
         let queries = batch(scope, context, &wiring.inbox, written.clone());
         let engines = &*wiring.engines;
         let wakers = &*wiring.wakers;

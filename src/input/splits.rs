@@ -65,6 +65,8 @@ pub struct InputPlan {
     pub(crate) store: bool,
     /// The fields of records that are kept.
     pub(crate) store_fields: Arc<[String]>,
+    /// The number of the first input in all, of a share.
+    pub(crate) first_input: u32,
     /// Files of folders that no format claims.
     pub ignored: u64,
     pub passed: Passed,

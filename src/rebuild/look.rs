@@ -109,7 +109,7 @@ impl Rebuild<'_> {
             live => live,
         })?;
         if let Some(Live { path, manifest, .. }) = &live {
-            manifest.runs.iter().try_for_each(|run| run.check_here(path))?;
+            manifest.check_here(path)?;
         }
         let plan = record.time("list", || self.sources())?;
         build::accept_passed(&self.options()?, &plan)?;

@@ -311,6 +311,7 @@ impl Unanswered {
         self.number += self.batch.len() as u64;
         self.under_way.push_back((self.batches, self.number, take(&mut self.batch_bytes)));
         self.batches += 1;
+        self.context.stream.sent.store(self.batches, Ordering::Relaxed);
         (0u32..).zip(self.batch.drain(..)).map(move |(place, (came, query, waiter))| {
             let number = first + u64::from(place);
             let mut snapshot = whole.clone();
@@ -377,6 +378,7 @@ pub(crate) fn batch<'scope>(
             });
             if step != Some(false) {
                 open = None;
+                unanswered.context.stream.end();
             }
         }
     })

@@ -12,9 +12,10 @@ use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Wanted;
 use crate::text::unspaced::Unspaced;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
+use timely::scheduling::SyncActivator;
 
 /// The worker of a process that has its queries.
 pub(crate) const FIRST: usize = 0;
@@ -36,12 +37,49 @@ pub(crate) struct Context {
     pub(crate) shard: Shard,
     /// What the next batch is answered from.
     pub(crate) snapshot: Arc<Mutex<Arc<Snapshot>>>,
+    /// What processes that share queries have open besides.
+    pub(crate) opened: Mutex<Vec<Arc<Snapshot>>>,
+    pub(crate) stream: Arc<StreamState>,
     pub(crate) layout: AnswerLayout,
     /// Whether the document that has a query's name is no hit of it.
     pub(crate) remove_query: bool,
     pub(crate) hooks: Hooks,
     pub(crate) tally: QueryTally,
     pub(crate) control: Arc<Control>,
+}
+
+/// The number of a snapshot's generation.
+pub(crate) fn number_of(snapshot: &Snapshot) -> u64 {
+    snapshot.generation().manifest().generation.into()
+}
+
+/// What the dataflow of followers knows of the stream of queries.
+#[derive(Default)]
+pub(crate) struct StreamState {
+    /// Batches that were sent, which are numbered from 0.
+    pub(crate) sent: AtomicU64,
+    /// No more queries come.
+    pub(crate) ended: AtomicBool,
+    /// Processes are opening a generation.
+    pub(crate) moving: AtomicBool,
+    /// The first batch of the generation that is live, or a later one.
+    pub(crate) moved_at: AtomicU64,
+    /// Wakes what announces generations.
+    pub(crate) waker: Mutex<Option<SyncActivator>>,
+}
+
+impl StreamState {
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    pub(crate) fn wake(&self) {
+        if let Some(waker) = &*lock(&self.waker) {
+            // It fails when the worker has ended, which needs no waking.
+            _ = waker.activate();
+        }
+    }
 }
 
 type OnAnswer = Box<dyn Fn(u64, Duration) + Send + Sync>;
@@ -110,6 +148,26 @@ impl Context {
 
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         lock(&self.snapshot).clone()
+    }
+
+    /// The snapshot of a generation that a query names.
+    pub(crate) fn snapshot_of(&self, generation: u64) -> Result<Arc<Snapshot>, String> {
+        let current = self.snapshot();
+        if number_of(&current) == generation {
+            return Ok(current);
+        }
+        let opened = lock(&self.opened);
+        let named = opened.iter().find(|snapshot| number_of(snapshot) == generation).cloned();
+        named.ok_or_else(|| format!("generation {generation} is not open in this process"))
+    }
+
+    /// Keeps a snapshot, and that of the `live` generation, for queries that name them.
+    pub(crate) fn keep(&self, snapshot: Arc<Snapshot>, live: u64) {
+        let current = self.snapshot();
+        let mut opened = lock(&self.opened);
+        opened.push(current);
+        opened.retain(|snapshot| number_of(snapshot) == live);
+        opened.push(snapshot);
     }
 }
 

@@ -76,7 +76,7 @@ impl Follower {
         })
     }
 
-    fn look_out(
+    pub(super) fn look_out(
         index: &Path,
         mut look: impl FnMut(&mut Watch, bool) + Send + 'static,
     ) -> io::Result<Self> {

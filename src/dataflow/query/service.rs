@@ -28,9 +28,10 @@ pub(crate) use crate::query::engines::shard::Shard;
 
 use super::batch::Inbox;
 use super::collect::AnswerWriter;
-use super::context::{Context, QueryTally};
+use super::context::{Context, QueryTally, StreamState};
 use super::desk::QueryDesk;
 use super::shards::ShardWiring;
+use super::shards::follow::{Following, TogetherMover};
 use crate::cluster::hosts::Hosts;
 use crate::cluster::wire::SealedLine;
 use crate::crew::lock;
@@ -180,6 +181,8 @@ pub struct QueryService {
     inbox: Arc<Inbox>,
     engines: Box<dyn Engines>,
     wakers: Arc<Wakers>,
+    following: Option<Arc<Following>>,
+    stream: Arc<StreamState>,
     control: Arc<Control>,
 }
 
@@ -209,12 +212,23 @@ impl QueryService {
         let engines = engines(&wakers);
         let snapshot = Arc::new(Mutex::new(snapshot));
         let control = Arc::new(Control::default());
-        (Self { options, shard, snapshot, inbox, engines, wakers, control }, asker)
+        let (following, stream) = Default::default();
+        let service =
+            Self { options, shard, snapshot, inbox, engines, wakers, following, stream, control };
+        (service, asker)
     }
 
     /// Replaces its control by a shared one.
     pub fn with_control(self, control: Arc<Control>) -> Self {
         Self { control, ..self }
+    }
+
+    /// Follows the index together with the services of other processes, each of which has to.
+    /// Process 0 announces its generations by what this returns.
+    pub fn following(self, following: Following) -> (Self, TogetherMover) {
+        let following = Arc::new(following);
+        let mover = TogetherMover { stream: self.stream.clone(), following: following.clone() };
+        (Self { following: Some(following), ..self }, mover)
     }
 
     /// Ends the service early.
@@ -259,7 +273,8 @@ impl QueryService {
         run: impl FnOnce(usize, &Arc<Control>, BuildDataflow) -> Result<(), JobError>,
     ) -> Result<QueryReport, JobError> {
         let start = Instant::now();
-        let Self { options, shard, snapshot, inbox, engines, wakers, control } = self;
+        let Self { options, shard, snapshot, inbox, engines, wakers, following, stream, control } =
+            self;
         let QueryOptions {
             wanted,
             algorithms,
@@ -286,6 +301,8 @@ impl QueryService {
             workers,
             shard,
             snapshot,
+            opened: Mutex::default(),
+            stream,
             layout,
             hooks,
             tally: QueryTally {
@@ -300,6 +317,7 @@ impl QueryService {
             engines,
             whole: Arc::new(QueryDesk::new(wakers.clone())),
             shards: ShardWiring::new(&wakers),
+            following,
             wakers,
         });
         let shared = context.clone();

@@ -11,6 +11,7 @@
 
 pub(crate) mod ask;
 mod bring;
+pub(crate) mod follow;
 pub(crate) mod gather;
 pub(crate) mod home;
 pub(crate) mod look_up;

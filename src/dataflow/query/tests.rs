@@ -54,6 +54,8 @@ pub(super) fn context(snapshot: &Arc<Snapshot>, workers: usize) -> Arc<Context> 
         workers,
         shard: Shard::WHOLE,
         snapshot: Arc::new(Mutex::new(snapshot.clone())),
+        opened: Mutex::default(),
+        stream: Arc::default(),
         layout: AnswerLayout::Text(AnswerForm::Tsv),
         hooks: Hooks::default(),
         tally: QueryTally::default(),
@@ -70,6 +72,7 @@ fn wiring(engines: Box<dyn Engines>, sink: Sink) -> (Arc<Wiring>, Asker) {
         engines,
         whole: Arc::new(QueryDesk::new(wakers.clone())),
         shards: ShardWiring::new(&wakers),
+        following: None,
         wakers,
     };
     (Arc::new(wiring), asker)

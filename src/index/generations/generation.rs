@@ -97,7 +97,7 @@ impl Generation {
         }
         let files = &manifest.files;
         if whole.is_none() {
-            manifest.runs.iter().try_for_each(|run| run.check_here(path))?;
+            manifest.check_here(path)?;
         }
         let stay = stay(&manifest, before);
         let mut runs = Vec::with_capacity(manifest.runs.len());
@@ -158,7 +158,7 @@ impl Generation {
     }
 
     /// The manifest as it was read.
-    pub(crate) fn whole_manifest(&self) -> &Manifest {
+    pub fn whole_manifest(&self) -> &Manifest {
         self.whole.as_ref().map_or(&self.manifest, |whole| &whole.manifest)
     }
 

@@ -81,6 +81,7 @@ pub fn merge_index(
     let from = current(index)?.ok_or_else(none)?;
     lock.remove_debris()?;
     let old = read_manifest(&from)?;
+    old.check_here(&from)?;
     let form = recode.form(old.settings.form().unwrap_or_default())?;
     let is_coded_so = old.settings.form() == Some(form);
     let keeps_documents = recode.order.is_none() && recode.ranks.is_none();

@@ -1,6 +1,6 @@
 //! A generation that several processes build: each has a part, with runs and inputs of its own,
-//! which no index has yet. Process 0 names all runs and writes the manifest; then each process moves
-//! its runs to where the manifest has them.
+//! which no index has yet. Process 0 names all runs and writes the manifest; then each process
+//! moves its runs to where the manifest has them.
 //!
 //! ```text
 //! INDEX/gen-000005/parts-T/K/runs/000000.lexicon ...   the part of process K, while it is built
@@ -18,9 +18,10 @@ mod tests;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry};
 use crate::index::format::{
-    CURRENT, FileKind, INPUTS, MANIFEST, RUNS, VERSION, generation_name, run_name,
+    CURRENT, FileKind, INPUTS, MANIFEST, RUNS, VERSION, generation_name, run_name, run_of_file,
 };
-use crate::index::generations::folder::IndexLock;
+use crate::index::generations::folder::{IndexLock, generations};
+use crate::index::generations::manifest::summary::Summary;
 use crate::index::generations::manifest::{Manifest, RunEntry, Statistics, find_file};
 use crate::index::generations::run_files::next_run;
 use serde::{Deserialize, Serialize};
@@ -110,9 +111,16 @@ impl PartPlace {
         self.lock.is_some()
     }
 
-    /// The first number that no run on this disk has.
+    /// The first number that no run has which is on this disk, or of a generation that is.
     pub(crate) fn next_run(&self) -> Result<u32, IndexError> {
-        next_run(&self.generation)
+        let mut next = next_run(&self.generation)?;
+        for (_, generation) in generations(&self.index)? {
+            // What cannot be read is debris, or names nothing that can be opened.
+            let files = Summary::read(&generation).map_or_else(|_| Vec::new(), |known| known.files);
+            let runs = files.iter().filter_map(|file| run_of_file(&file.name)?.parse().ok());
+            next = runs.map(|run: u32| run.saturating_add(1)).fold(next, u32::max);
+        }
+        Ok(next)
     }
 
     /// Moves the runs of the `part` to where the manifest of the whole generation, which has this
@@ -199,8 +207,8 @@ fn kinds_of(manifest: &Manifest, run: &RunEntry) -> Vec<FileKind> {
 }
 
 /// The manifest of the parts of all processes, in their order, each with the number of its first
-/// input in all; runs get names from `next_run` on. Counts of terms, names and inputs are left open,
-/// and so is the file of the inputs.
+/// input in all; runs get names from `next_run` on. Counts of terms, names and inputs are left
+/// open, and so is the file of the inputs.
 ///
 /// # Errors
 /// `Refused` if there are more documents than docids.

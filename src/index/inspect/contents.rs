@@ -3,16 +3,16 @@
 use crate::index::cache_plan::CachePlan;
 use crate::index::error::IndexError;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::run_of_file;
 use crate::index::generations::generation::{Generation, with_live};
 use crate::index::generations::manifest::held::WhichRuns;
 use crate::index::generations::manifest::{Manifest, RunEntry, Settings, Statistics};
 use crate::index::inputs::InputEntry;
+use crate::index::inspect::totals::Totals;
 use crate::index::order::OrderEntry;
 use crate::shown::{bytes, count, number_of, visible};
 use jiff::Timestamp;
 use serde::Serialize;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
@@ -54,19 +54,9 @@ pub struct Contents {
     pub files: Vec<FileEntry>,
     /// By process, of an index of several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub processes: Vec<HeldEntry>,
+    pub processes: Vec<Totals>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_plan: Option<PlanEntry>,
-}
-
-/// What a process holds.
-#[derive(Clone, Debug, Serialize)]
-pub struct HeldEntry {
-    /// Deleted ones not.
-    pub documents: u64,
-    pub runs: u64,
-    /// Of its files.
-    pub bytes: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -112,7 +102,7 @@ impl Contents {
 
     fn of_whole(generation: &Generation) -> Result<Self, IndexError> {
         let manifest = generation.whole_manifest().clone();
-        let processes = held(&manifest);
+        let processes = held(generation.path(), &manifest);
         let deleted = |run: &RunEntry| run.documents - run.live_documents();
         let uncounted = |run: &RunEntry| deleted(run) - run.counted();
         let Statistics {
@@ -155,22 +145,12 @@ impl Contents {
 }
 
 /// What each process holds; nothing of an index of one.
-fn held(manifest: &Manifest) -> Vec<HeldEntry> {
+fn held(generation: &Path, manifest: &Manifest) -> Vec<Totals> {
     if manifest.runs.iter().all(|run| run.process.is_none()) {
         return Vec::new();
     }
-    let of = |process| {
-        let runs = manifest.runs.iter().filter(|run| run.holder() == process);
-        let names: HashSet<&str> = runs.clone().map(|run| &*run.name).collect();
-        let is_own =
-            |file: &&FileEntry| run_of_file(&file.name).is_some_and(|run| names.contains(run));
-        HeldEntry {
-            documents: runs.clone().map(|run| u64::from(run.live_documents())).sum(),
-            runs: runs.count() as u64,
-            bytes: manifest.files.iter().filter(is_own).map(|file| file.bytes).sum(),
-        }
-    };
-    (0..manifest.processes()).map(of).collect()
+    let of = |process| WhichRuns::Of(process).of(generation, manifest.clone()).0;
+    (0..manifest.processes()).map(|process| Totals::of(&of(process))).collect()
 }
 
 const SHOWN_INPUTS: usize = 10;
@@ -263,8 +243,8 @@ impl fmt::Display for Contents {
             let value = format!(
                 "{}, {}, {}",
                 number_of(held.documents, "document", "documents"),
-                number_of(held.runs, "run", "runs"),
-                bytes(held.bytes)
+                number_of(held.postings, "posting", "postings"),
+                bytes(held.index_bytes)
             );
             row(&format!("process {number}"), value)?;
         }

@@ -1,6 +1,6 @@
-//! The share of the input that one of several processes reads: neighbours, of about as many bytes for
-//! each. A file that workers read together is cut between processes too, so that docids follow the
-//! input; any other is read by one process.
+//! The share of the input that one of several processes reads: neighbours, of about as many bytes
+//! for each. A file that workers read together is cut between processes too, so that docids follow
+//! the input; any other is read by one process.
 
 use super::{InputPlan, Split};
 use crate::input::Format;
@@ -57,13 +57,9 @@ impl InputPlan {
     }
 
     /// Keeps the splits of one of several processes. Which those are depends on the files and the
-    /// number of processes alone; inputs are numbered again, and the number that the first had is
-    /// told. Files that were ignored count for process 0.
-    pub(crate) fn share(
-        mut self,
-        process: usize,
-        processes: usize,
-    ) -> Result<(Self, u32), InputError> {
+    /// number of processes alone; inputs are numbered again. Files that were ignored count for
+    /// process 0.
+    pub(crate) fn share(mut self, process: usize, processes: usize) -> Result<Self, InputError> {
         let (first, from) = self.border(process, processes)?;
         let (end, until) = self.border(process + 1, processes)?;
         let is_empty = (first, from) == (end, until);
@@ -90,7 +86,8 @@ impl InputPlan {
             self.ignored = 0;
             self.passed = Passed::default();
         }
-        Ok((self, start))
+        self.first_input = start;
+        Ok(self)
     }
 
     /// Whether the first file begins in the share of another process.
@@ -102,7 +99,8 @@ impl InputPlan {
     /// Counts the lines, or pages, of the first file that are in the shares of others before. Reads
     /// all of those, which is seldom needed: documents without a name are called by their lines.
     pub(crate) fn lines_before(&self) -> Result<u64, InputError> {
-        let Some((split, part)) = self.splits.first().and_then(|s| Some((s, s.part.as_ref()?)))
+        let first = self.splits.first().filter(|_| self.begins_within());
+        let Some((split, part)) = first.and_then(|first| Some((first, first.part.as_ref()?)))
         else {
             return Ok(0);
         };

@@ -62,8 +62,7 @@ fn shares_are_neighbours_and_cover_the_input() {
     }
     let plan = || InputPlan::new(&[dir.path().into()], None).unwrap();
     for processes in [1, 2, 3, 20] {
-        let shares: Vec<_> =
-            (0..processes).map(|p| plan().share(p, processes).unwrap().0).collect();
+        let shares: Vec<_> = (0..processes).map(|p| plan().share(p, processes).unwrap()).collect();
         let found: Vec<_> = shares.iter().flat_map(names).collect();
         assert_eq!(found, names(&plan()));
         for share in &shares {
@@ -73,10 +72,10 @@ fn shares_are_neighbours_and_cover_the_input() {
             assert!(share.bytes() <= most, "{processes}: {}", share.bytes());
         }
     }
-    assert_eq!(plan().share(0, 2).unwrap().0.bytes(), 3010);
+    assert_eq!(plan().share(0, 2).unwrap().bytes(), 3010);
     assert_eq!(plan().digest(), plan().digest());
     std::fs::write(dir.path().join("5.jsonl"), "  ").unwrap();
-    assert_ne!(plan().digest(), plan().share(0, 2).unwrap().0.digest());
+    assert_ne!(plan().digest(), plan().share(0, 2).unwrap().digest());
 }
 
 #[test]
@@ -89,8 +88,8 @@ fn large_files_are_cut_where_workers_could_read_them_together() {
     let plan = || InputPlan::new(&[dir.path().into()], None).unwrap();
     let shares = |n| (0..n).map(|p| plan().share(p, n).unwrap()).collect::<Vec<_>>();
     let parts = |n| {
-        let of = |(plan, first): &(InputPlan, u32)| {
-            let part = |split: &Split| (first + split.inputs.start, split.part.clone());
+        let of = |plan: &InputPlan| {
+            let part = |split: &Split| (plan.first_input + split.inputs.start, split.part.clone());
             plan.splits.iter().map(part).collect::<Vec<_>>()
         };
         shares(n).iter().flat_map(of).collect::<Vec<_>>()
@@ -103,10 +102,10 @@ fn large_files_are_cut_where_workers_could_read_them_together() {
     assert_eq!(parts(40).len(), 7);
     for n in [1, 2, 3, 4, 7, 40] {
         let shares = shares(n);
-        let bytes: u64 = shares.iter().map(|(share, _)| share.bytes()).sum();
+        let bytes: u64 = shares.iter().map(InputPlan::bytes).sum();
         assert_eq!(bytes, plan().bytes());
         let mut next = 0;
-        for (share, _) in &shares {
+        for share in &shares {
             let Some(part) = share.splits.first().and_then(|split| split.part.clone()) else {
                 assert!(!share.begins_within());
                 continue;

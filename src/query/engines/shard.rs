@@ -19,8 +19,8 @@ pub struct Shard {
 impl Shard {
     pub const WHOLE: Self = Self { process: 0, processes: 1 };
 
-    /// Opens the runs that this process holds, of the generation of process 0 that has this manifest
-    /// in the index in the folder `index`.
+    /// Opens the runs that this process holds, of the generation of process 0 that has this
+    /// manifest in the index in the folder `index`.
     /// `docids` are those of the whole index that are searched.
     ///
     /// # Errors

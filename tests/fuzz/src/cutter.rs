@@ -92,7 +92,7 @@ fn cut_shared(format: Format, max_document: u64, input: u32, file: &[u8]) -> (Ve
         own.append(&mut pieces);
         pieces = own;
     }
-    (pieces, hash.expect("all is read"))
+    (pieces, InputHash::of_chunks(&hash.expect("all is read")))
 }
 
 /// The parts of a stream that are taken and those that are dropped are the whole.

@@ -10,7 +10,7 @@ use super::messages::{PostedQuery, Question, UnknownTerms};
 use crate::dataflow::control::OperatorGuard;
 use crate::dataflow::crossing::Crossing;
 use crate::dataflow::query::batch::NumberedQuery;
-use crate::dataflow::query::context::Context;
+use crate::dataflow::query::context::{Context, number_of};
 use crate::dataflow::query::lay_out::LaidOutAnswer;
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
@@ -34,8 +34,9 @@ pub(super) fn post<'scope>(
                 let mut session = output.session(&cap);
                 for Local(query) in data.drain(..) {
                     let home = home_of(&context, &query);
-                    let NumberedQuery { place, number, query, waiter, .. } = query;
-                    session.give(PostedQuery { home, place, number, query, waiter });
+                    let NumberedQuery { place, number, query, snapshot, waiter, .. } = query;
+                    let generation = number_of(&snapshot);
+                    session.give(PostedQuery { home, place, number, generation, query, waiter });
                 }
             });
         }

@@ -10,7 +10,7 @@ use super::shares::{Again, Found, first_shard, first_share, parts};
 use crate::crew::lock;
 use crate::dataflow::control::Cause;
 use crate::dataflow::query::batch::NumberedQuery;
-use crate::dataflow::query::context::{AnswerLayout, Context};
+use crate::dataflow::query::context::{AnswerLayout, Context, number_of};
 use crate::dataflow::query::lay_out::{LaidOutAnswer, tell};
 use crate::query::engines::engine::Answer;
 use crate::query::listing::facets::FoundFacets;
@@ -28,6 +28,7 @@ use std::time::Instant;
 /// Document frequencies by term, one for each shard, that a process knows.
 #[derive(Debug, Default)]
 pub(crate) struct KnownTerms {
+    generation: u64,
     dfs: HashMap<String, Arc<[u64]>>,
     bytes: usize,
 }
@@ -36,10 +37,17 @@ pub(crate) struct KnownTerms {
 const MOST_BYTES: usize = 64 << 20;
 
 impl KnownTerms {
+    /// Forgets those of another generation.
+    fn are_of(&mut self, generation: u64) {
+        if self.generation != generation {
+            *self = Self { generation, ..Self::default() };
+        }
+    }
+
     fn add(&mut self, term: &str, dfs: Arc<[u64]>) {
         let bytes = term.len() + size_of_val(&*dfs) + 96;
         if self.bytes + bytes > MOST_BYTES {
-            *self = Self::default();
+            *self = Self { generation: self.generation, ..Self::default() };
         }
         self.bytes += bytes;
         self.dfs.insert(term.to_string(), dfs);
@@ -121,8 +129,8 @@ impl Home {
     /// Takes a query in.
     pub(super) fn take(&mut self, posted: PostedQuery) -> Result<Next, Cause> {
         let came = Instant::now();
-        let PostedQuery { place, number, query, waiter, .. } = posted;
-        let snapshot = self.context.snapshot();
+        let PostedQuery { place, number, generation, query, waiter, .. } = posted;
+        let snapshot = self.context.snapshot_of(generation)?;
         let settings = &snapshot.generation().manifest().settings;
         let listing = query.as_ref().map_or(Ok(None), |query| query.listing(settings))?;
         let query = NumberedQuery { place, number, query, snapshot, listing, came, waiter };
@@ -132,7 +140,8 @@ impl Home {
         };
         let wanted = self.context.wanted_of(asked);
         let plan = Plan::of_terms(&query.snapshot, wanted, &asked.text)?;
-        let known = lock(&self.known);
+        let mut known = lock(&self.known);
+        known.are_of(generation);
         let open = |(text, term): (&str, &PlanTerm)| OpenTerm {
             text: text.to_string(),
             times: term.times,
@@ -161,6 +170,7 @@ impl Home {
             worker: self.context.first_of(process),
             home: self.number,
             number,
+            generation,
             terms: unknown.clone(),
         };
         Ok(Next::Count((0..self.context.shard.processes).map(count).collect()))
@@ -176,6 +186,7 @@ impl Home {
         }
         open.counted.sort_unstable_by_key(|counted| counted.process);
         let mut known = lock(&self.known);
+        known.are_of(number_of(&open.query.snapshot));
         let unknown = open.terms.iter_mut().filter(|term| term.dfs.is_none());
         for (at, term) in unknown.enumerate() {
             let df = |counted: &CountedTerms| counted.dfs.get(at).copied();
@@ -261,7 +272,8 @@ fn questions(
     let dfs = |term: &OpenTerm| term.dfs.iter().flat_map(|dfs| dfs.iter()).sum();
     let dfs = open.terms.iter().map(dfs).collect();
     let algorithm = algorithm.name().to_string();
-    let about = Arc::new(About { syntax, algorithm, dfs, query: asked.for_shards() });
+    let generation = number_of(&open.query.snapshot);
+    let about = Arc::new(About { generation, syntax, algorithm, dfs, query: asked.for_shards() });
     let question = |&process: &usize| Question {
         worker: context.first_of(process),
         home,

@@ -43,8 +43,8 @@ pub(super) fn look_up<'scope>(
             let start = Instant::now();
             while let Some((cap, asked)) = waiting.pop_front() {
                 let looked = guard.work(|| {
-                    let UnknownTerms { home, number, terms, .. } = asked?;
-                    let snapshot = context.snapshot();
+                    let UnknownTerms { home, number, generation, terms, .. } = asked?;
+                    let snapshot = context.snapshot_of(generation)?;
                     let df = |term: &String| snapshot.df(term).map(u64::from);
                     let dfs = terms.iter().map(df).collect::<Result<_, _>>()?;
                     output.session(&cap).give(CountedTerms { home, number, process, dfs });

@@ -22,6 +22,8 @@ pub(crate) struct PostedQuery {
     /// In its batch, from 0.
     pub place: u32,
     pub number: u64,
+    /// The generation that it is answered from.
+    pub generation: u64,
     pub query: Result<Query, Refused>,
     /// Never crosses: the home of a query that is waited for is in process 0.
     pub waiter: Option<Arc<dyn Waiter>>,
@@ -34,6 +36,7 @@ pub(crate) struct UnknownTerms {
     pub worker: u32,
     pub home: u32,
     pub number: u64,
+    pub generation: u64,
     pub terms: Vec<String>,
 }
 
@@ -64,6 +67,7 @@ pub(crate) struct Question {
 /// What all shards are told of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct About {
+    pub generation: u64,
     pub syntax: Syntax,
     /// The name of one that the other process has, too.
     pub algorithm: String,
@@ -204,8 +208,8 @@ fn asked(words: &mut Words<'_>) -> Option<Query> {
 
 impl CrossingRecord for PostedQuery {
     fn write(&self, to: &mut Vec<u64>) {
-        let Self { home, place, number, query, waiter: _ } = self;
-        to.extend([u64::from(*home), u64::from(*place), *number]);
+        let Self { home, place, number, generation, query, waiter: _ } = self;
+        to.extend([u64::from(*home), u64::from(*place), *number, *generation]);
         to.push(query.is_ok().into());
         match query {
             Ok(query) => {
@@ -228,7 +232,7 @@ impl CrossingRecord for PostedQuery {
 
     fn read(words: &mut Words<'_>) -> Option<Self> {
         let [home, place] = [words.small()?, words.small()?];
-        let number = words.word()?;
+        let [number, generation] = [words.word()?, words.word()?];
         let query = match words.flag()? {
             true => {
                 let asked = asked(words)?;
@@ -249,21 +253,22 @@ impl CrossingRecord for PostedQuery {
                 Err(Refused { line, offset, number, why: words.text()?.into() })
             }
         };
-        Some(Self { home, place, number, query, waiter: None })
+        Some(Self { home, place, number, generation, query, waiter: None })
     }
 }
 
 impl CrossingRecord for UnknownTerms {
     fn write(&self, to: &mut Vec<u64>) {
-        let Self { worker, home, number, terms } = self;
-        to.extend([u64::from(*worker), u64::from(*home), *number]);
+        let Self { worker, home, number, generation, terms } = self;
+        to.extend([u64::from(*worker), u64::from(*home), *number, *generation]);
         put_list(terms, to, |term, to| put_text(term, to));
     }
 
     fn read(words: &mut Words<'_>) -> Option<Self> {
         let [worker, home] = [words.small()?, words.small()?];
-        let number = words.word()?;
-        Some(Self { worker, home, number, terms: list(words, |words| words.text())? })
+        let [number, generation] = [words.word()?, words.word()?];
+        let terms = list(words, |words| words.text())?;
+        Some(Self { worker, home, number, generation, terms })
     }
 }
 
@@ -284,10 +289,10 @@ impl CrossingRecord for CountedTerms {
 impl CrossingRecord for Question {
     fn write(&self, to: &mut Vec<u64>) {
         let Self { worker, home, number, k, mode, count, floor, about } = self;
-        let About { syntax, algorithm, dfs, query } = &**about;
+        let About { generation, syntax, algorithm, dfs, query } = &**about;
         to.extend([u64::from(*worker), u64::from(*home), *number, *k as u64]);
         to.extend([place(&Mode::ALL, mode), place(&Syntax::ALL, syntax), u64::from(*count)]);
-        to.push(floor.to_bits().into());
+        to.extend([floor.to_bits().into(), *generation]);
         put_text(algorithm, to);
         put_numbers(dfs, to);
         put_asked(query, to);
@@ -301,10 +306,11 @@ impl CrossingRecord for Question {
         let syntax = *Syntax::ALL.get(words.small()? as usize)?;
         let count = words.flag()?;
         let floor = f32::from_bits(words.small()?);
+        let generation = words.word()?;
         let algorithm = words.text()?;
         let dfs = words.numbers()?;
         let query = asked(words)?;
-        let about = Arc::new(About { syntax, algorithm, dfs, query });
+        let about = Arc::new(About { generation, syntax, algorithm, dfs, query });
         Some(Self { worker, home, number, k, mode, count, floor, about })
     }
 }

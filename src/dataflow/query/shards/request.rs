@@ -16,9 +16,9 @@ impl ShardRequest {
     /// The plan of its first stage, weighed by the frequencies in all shards.
     pub(crate) fn plan(&mut self, context: &Context, planner: &mut Planner) -> Result<Plan, Cause> {
         let Question { floor, about, .. } = &self.question;
-        let About { query, dfs, .. } = &**about;
+        let About { generation, query, dfs, .. } = &**about;
         let wanted = self.question.wanted(context.algorithms)?;
-        let snapshot = context.snapshot().under(query.filter.as_ref())?;
+        let snapshot = context.snapshot_of(*generation)?.under(query.filter.as_ref())?;
         let mut plan = planner.plan(&snapshot, wanted, &query.text)?;
         plan.list(query.listing(&snapshot.generation().manifest().settings)?);
         if dfs.len() != plan.terms().len() {

@@ -16,6 +16,7 @@ use crate::dataflow::query::context::Context;
 use crate::dataflow::query::desk::{DeskOutcome, Request, TakenQuery};
 use crate::dataflow::query::local::Local;
 use crate::index::error::IndexError;
+use crate::index::generations::generation::Generation;
 use crate::query::engines::engine::Answer;
 use crate::query::listing::Listing;
 use crate::query::top_k::Hit;
@@ -68,7 +69,8 @@ pub(crate) fn answer(
         return Err("a shard was not asked by a home".into());
     };
     let count = hits.len();
-    let here = stage(context, &hits, listing.as_deref())?;
+    let snapshot = context.snapshot_of(request.question.about.generation)?;
+    let here = stage(snapshot.generation(), &hits, listing.as_deref())?;
     let here = StageHits { found: found.unwrap_or(0), facets, ..here };
     let (first, any) = match (before, request.whole.take()) {
         (Some(first), _) => (first, here),
@@ -95,12 +97,10 @@ pub(crate) fn answer(
 
 /// Gives hits of the shard their names, their docids in the whole index, and what a listing needs.
 fn stage(
-    context: &Context,
+    generation: &Generation,
     hits: &[Hit],
     listing: Option<&Listing>,
 ) -> Result<StageHits, IndexError> {
-    let snapshot = context.snapshot();
-    let generation = snapshot.generation();
     let failed = OnceCell::new();
     let mut names = Names::default();
     let name = generation.documents().names(|at| hits.get(at).map(|hit| hit.docid), &failed);

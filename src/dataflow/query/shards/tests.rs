@@ -7,7 +7,7 @@ use super::messages::{
 };
 use super::shares::{Again, Found, first_shard, first_share, parts};
 use crate::dataflow::crossing::{Crossing, CrossingRecord};
-use crate::dataflow::query::context::Context;
+use crate::dataflow::query::context::{Context, number_of};
 use crate::dataflow::query::lay_out::{AnswerOut, CountedAnswer, LaidOutAnswer};
 use crate::dataflow::query::tests::{context, snapshot};
 use crate::index::columns::{Column, ColumnValue};
@@ -133,21 +133,21 @@ proptest! {
         let (mode, syntax) = (Mode::ALL[mode], Syntax::ALL[syntax]);
         let wanted = Wanted { k, mode, algorithm: Algorithm::ALL[algorithm], syntax, count };
         let algorithm = wanted.algorithm.name().to_string();
-        let (place, waiter, process) = (worker, None, home);
+        let (place, waiter, process, generation) = (worker, None, home, number ^ 1);
         let why = query.text.as_str().into();
         let refused = Refused { line: number, offset: k as u64, number: 3, why };
         let (qid, asked) = (query.qid.clone(), query.for_shards());
         for query in [Ok(query), Err(refused)] {
-            let posted = PostedQuery { home, place, number, query, waiter: waiter.clone() };
+            let posted = PostedQuery { home, place, number, generation, query, waiter: waiter.clone() };
             let (sent, came) = crossed(posted);
             prop_assert_eq!(sent, came);
         }
-        let (sent, came) = crossed(UnknownTerms { worker, home, number, terms });
+        let (sent, came) = crossed(UnknownTerms { worker, home, number, generation, terms });
         prop_assert_eq!(sent, came);
         let (sent, came) = crossed(CountedTerms { home, number, process, dfs: dfs.clone() });
         prop_assert_eq!(sent, came);
         let query = asked;
-        let about = Arc::new(About { syntax, algorithm, dfs, query });
+        let about = Arc::new(About { generation, syntax, algorithm, dfs, query });
         let asked = Question { worker, home, number, k, mode, count, floor, about };
         prop_assert_eq!(asked.wanted(&[]), Ok(wanted));
         let (sent, came) = crossed(asked);
@@ -278,11 +278,13 @@ fn a_home_asks_for_counts_once_then_all_shards_and_merges_what_they_find() {
     let home = Home::new(&context, &known, 0, false);
     let mut home = home.borrow_mut();
     let text = format!("{} nowhere", term(7));
+    let generation = number_of(&context.snapshot());
     let mut post = |number| {
         let mut query = Query::new(format!("q{number}"), &text);
         query.k = Some(2);
         let query = Ok(query);
-        home.take(PostedQuery { home: 0, place: 0, number, query, waiter: None }).unwrap()
+        home.take(PostedQuery { home: 0, place: 0, number, generation, query, waiter: None })
+            .unwrap()
     };
     let Next::Count(unknown) = post(5) else { panic!("terms were known") };
     assert_eq!(unknown.len(), 2);
@@ -299,7 +301,8 @@ fn a_home_asks_for_counts_once_then_all_shards_and_merges_what_they_find() {
     // The next query knows them.
     let mut query = Query::new("q7", &text);
     query.k = Some(2);
-    let posted = PostedQuery { home: 0, place: 0, number: 7, query: Ok(query), waiter: None };
+    let (number, query, waiter) = (7, Ok(query), None);
+    let posted = PostedQuery { home: 0, place: 0, number, generation, query, waiter };
     assert!(matches!(home.take(posted), Ok(Next::Ask(questions)) if questions.len() == 2));
     assert!(matches!(home.hear(found(5, 1, &[(40, 2.0), (41, 1.0)])), Ok(Next::Nothing)));
     let heard = home.hear(found(5, 0, &[(4, 1.5)])).unwrap();

@@ -5,7 +5,8 @@
 use super::{Manifest, RunEntry, Statistics};
 use crate::index::error::IndexError;
 use crate::index::files::packed::on_disk;
-use crate::index::format::FileKind;
+use crate::index::format::{FileKind, run_of_file};
+use std::collections::HashSet;
 use std::path::Path;
 
 /// The runs of a generation that are opened.
@@ -74,6 +75,8 @@ impl WhichRuns {
             run.first_docid = next;
             next += run.documents;
         }
+        let names: HashSet<&str> = manifest.runs.iter().map(|run| &*run.name).collect();
+        manifest.files.retain(|file| run_of_file(&file.name).is_none_or(|run| names.contains(run)));
         let terms = manifest.runs.iter().fold(0, |sum: u64, run| sum.saturating_add(run.terms));
         manifest.statistics = Statistics { terms, ..Statistics::of_runs(&manifest.runs) };
         manifest.statistics.field_tokens.resize(manifest.settings.fields.len(), 0);
@@ -103,6 +106,11 @@ impl Manifest {
     /// The fewest processes that hold all runs together.
     pub fn processes(&self) -> usize {
         self.runs.iter().map(|run| run.holder() + 1).max().unwrap_or(1)
+    }
+
+    /// `Elsewhere` if a run is not on this disk, so that one process can read it.
+    pub(crate) fn check_here(&self, generation: &Path) -> Result<(), IndexError> {
+        self.runs.iter().try_for_each(|run| run.check_here(generation))
     }
 
     /// Whether this many processes can have it open, each the runs that it holds: some hold none

@@ -95,6 +95,11 @@ fn a_disk_of_its_own_has_copies_and_own_runs() {
     }
     assert!(!third.join(CURRENT).exists());
     assert_eq!(opened(third, WhichRuns::Of(2)).unwrap().documents().len(), 7);
+    // Names of runs on other disks are not given again.
+    let begun = BegunGeneration { number: 2, build: 8, keep: vec![1] };
+    let place = PartPlace::begin(third, &begun, 2).unwrap();
+    assert_eq!(place.next_run().unwrap(), 8);
+    place.abandon();
     let error = Generation::open(first).unwrap_err();
     assert!(matches!(error, IndexError::Elsewhere { process: 1, .. }), "{error}");
     let here = opened(first, WhichRuns::Here).unwrap();
