@@ -66,8 +66,8 @@ pub(crate) struct Args {
     /// With --format jsonl, add a part of the text to each hit.
     #[arg(long)]
     snippets: bool,
-    /// Greatest number of queries in a batch [default: 64, 64 for each of several processes, or 1024
-    /// with a GPU].
+    /// Greatest number of queries in a batch [default: 64, 64 for each of several processes, or
+    /// 1024 with a GPU].
     #[arg(long, value_name = "N")]
     batch: Option<NonZeroUsize>,
     /// Milliseconds that a batch waits for more queries.

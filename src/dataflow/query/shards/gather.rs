@@ -1,7 +1,7 @@
 //! Merges the hits of all shards at the home of a query, and lays its answer out.
 //!
-//! - In: hits of the shards, exchanged to the home. Out: answers that are laid out, in no order, and
-//!   questions to shards that may have more of the best hits.
+//! - In: hits of the shards, exchanged to the home. Out: answers that are laid out, in no order,
+//!   and questions to shards that may have more of the best hits.
 //! - Memory: the home's. Work per activation: all that has come; a merge costs less than sorting
 //!   the hits.
 
