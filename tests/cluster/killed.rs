@@ -90,7 +90,8 @@ fn what_fails_in_one_process_is_told_by_all() {
         ("error:Answer", 1),
         ("error:Gather", 0),
         ("panic:LookUp", 1),
-        ("panic:Weigh", 0),
+        ("panic:Receive", 0),
+        ("error:Ask", 1),
         ("error:Batch", 0),
     ] {
         let hosts = Hosts::new(&scratch, 2);
