@@ -3,6 +3,10 @@
 
 use super::formats::fields::Fields;
 use super::{COMPRESSED, Format};
+#[cfg(feature = "serve")]
+use crate::index::error::IndexError;
+#[cfg(feature = "serve")]
+use crate::index::generations::generation::Generation;
 use crate::index::inputs::InputEntry;
 use crate::input::streams::encoded::TextEncoding;
 use std::borrow::Cow;
@@ -38,6 +42,21 @@ impl InputReading {
         let texts = entry.text_fields.clone();
         let encoding = entry.asked_encoding.as_ref().and_then(|name| name.parse().ok());
         Self { fields: Fields { names, texts }, encoding }
+    }
+
+    /// How the first file of an index was read; as usual if it has none.
+    ///
+    /// # Errors
+    /// `Damaged`.
+    #[cfg(feature = "serve")]
+    pub(crate) fn of_files(generation: &Generation) -> Result<Self, IndexError> {
+        for entry in generation.inputs()?.iter() {
+            let entry = entry?;
+            if !entry.is_by_call() {
+                return Ok(Self::of(&entry));
+            }
+        }
+        Ok(Self::default())
     }
 
     /// Path, hash and [`way`](Self::way) of an input.

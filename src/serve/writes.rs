@@ -5,6 +5,7 @@ use super::documents::AskedDocument;
 use super::failure::HttpFailure;
 use super::parameters::{only, pairs};
 use super::state::Served;
+use crate::input::list::InputReading;
 use crate::input::memory::one_line::LineReader;
 use axum::Json;
 use axum::body::Bytes;
@@ -53,7 +54,11 @@ pub(super) async fn add(
         let why = "an index of learned vectors is changed by `millrace update`";
         return Err(HttpFailure::new(StatusCode::CONFLICT, why));
     }
-    let mut reader = LineReader::new(settings.index_fields(), settings.columns.clone());
+    let asked = InputReading::of_files(snapshot.generation());
+    let asked = asked.map_err(|error| HttpFailure::of_index(&error))?.fields;
+    let columns = settings.columns.iter().map(|column| &column.name);
+    let kept = columns.chain(&settings.stored).cloned().collect();
+    let mut reader = LineReader::new(&asked, settings.index_fields(), kept);
     let mut written = Written::default();
     let mut changes = Vec::new();
     for (line, number) in body.split(|&byte| byte == b'\n').zip(1..) {

@@ -46,6 +46,27 @@ fn a_write_is_seen_by_the_next_search() {
     assert_eq!(info(&index)["documents"], 60 + 4);
 }
 
+/// Names, texts and kept fields are where they were when the index was built.
+#[test]
+fn lines_are_read_as_the_index_was() {
+    let scratch = Scratch::new();
+    let index = scratch.path("idx");
+    let product = |sku: &str, blurb: &str| {
+        format!("{}\n", json!({"id": "no", "sku": sku, "blurb": blurb, "note": [blurb, 7]}))
+    };
+    let input = scratch.write("in.jsonl", product("a", "lamp") + &product("b", "chair"));
+    let build = args!["build", "--quiet", "--index", &index, "--id-field", "sku"];
+    let more = args!["--text-field", "blurb", "--store-fields", "note", input];
+    millrace([build, more].concat()).ok();
+    let server = Serving::new(&index, &["-w", "1", "--writable"]);
+    server.post("/v1/documents", product("c", "unicorn")).expect(200);
+    let found = search(&server, &[("q", "unicorn"), ("return", "note")]).expect(200).json();
+    assert_eq!(names(&found), ["c"]);
+    assert_eq!(found["hits"][0]["values"]["note"], json!(["unicorn", 7]));
+    let wrong = server.post("/v1/documents", "{\"id\": \"d\"}").expect(400).json();
+    assert_eq!(wrong["errors"][0]["error"], "it has no name: sku");
+}
+
 #[test]
 fn lines_that_are_no_documents_are_told() {
     let scratch = Scratch::new();

@@ -2,7 +2,7 @@
 //! line of a body is a document that says the same when it is written again, or is refused. This
 //! is a part of the target for lines of queries.
 
-use millrace::index::columns::Column;
+use millrace::input::formats::fields::Fields;
 use millrace::input::memory::GivenDocuments;
 use millrace::input::memory::one_line::LineReader;
 use millrace::serve::query_of;
@@ -10,8 +10,8 @@ use millrace::text::fields::IndexFields;
 use std::io::Read;
 
 fn reader() -> LineReader {
-    let columns = ["year:int", "tags:word[]"].map(|column| column.parse::<Column>().unwrap());
-    LineReader::new(IndexFields::new(["title"]).unwrap(), columns.to_vec())
+    let kept = ["year", "tags"].map(String::from).to_vec();
+    LineReader::new(&Fields::default(), IndexFields::new(["title"]).unwrap(), kept)
 }
 
 /// The address of a search, and below it lines of a body.
