@@ -87,5 +87,5 @@ fn reports_of_experiments_are_pages() {
     let seen = browser::check_looks("page", &found[..3]);
     assert_eq!(seen["figures"], 4);
     let seen = browser::check_looks("broken", &found[3..]);
-    assert!(seen["sentence"].as_str().unwrap().contains("not-there"), "{seen}");
+    assert!(seen["text"].as_str().unwrap().contains("not-there: there is no index"), "{seen}");
 }
