@@ -57,7 +57,7 @@ fn lines_are_read_as_the_index_was() {
     let input = scratch.write("in.jsonl", product("a", "lamp") + &product("b", "chair"));
     let build = args!["build", "--quiet", "--index", &index, "--id-field", "sku"];
     let more = args!["--text-field", "blurb", "--store-fields", "note", input];
-    millrace([build, more].concat()).ok();
+    millrace([&build[..], &more].concat()).ok();
     let server = Serving::new(&index, &["-w", "1", "--writable"]);
     server.post("/v1/documents", product("c", "unicorn")).expect(200);
     let found = search(&server, &[("q", "unicorn"), ("return", "note")]).expect(200).json();

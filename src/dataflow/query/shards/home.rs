@@ -6,7 +6,7 @@
 //! stays open by the messages that are under way, so no operator keeps a capability for it.
 
 use super::messages::{About, CountedTerms, PostedQuery, Question, ShardHits, UnknownTerms};
-use super::shares::{Again, Found, first_shard, first_share, parts};
+use super::shares::{Again, Found, first_shard, first_share, parts, with_matches};
 use crate::crew::lock;
 use crate::dataflow::control::Cause;
 use crate::dataflow::query::batch::NumberedQuery;
@@ -14,9 +14,9 @@ use crate::dataflow::query::context::{AnswerLayout, Context, number_of};
 use crate::dataflow::query::lay_out::{LaidOutAnswer, tell};
 use crate::query::engines::engine::Answer;
 use crate::query::listing::facets::FoundFacets;
-use crate::query::plan::{Plan, PlanTerm};
+use crate::query::plan::{FieldSpan, Plan, PlanTerm};
 use crate::query::reading::lines::Query;
-use crate::query::wanted::{Algorithm, Mode, Wanted};
+use crate::query::wanted::{Algorithm, Mode, Stage, Wanted};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -69,7 +69,11 @@ struct OpenQuery {
     wanted: Wanted,
     came: Instant,
     terms: Vec<OpenTerm>,
+    /// Whether documents match that have any of the terms, or all; none if that is not the rule.
+    flat: Option<Stage>,
     counted: Vec<CountedTerms>,
+    /// The shards that may have matches.
+    shards: Vec<usize>,
     found: Found,
     /// The shard that was asked before the others, until these are.
     first: Option<usize>,
@@ -150,13 +154,20 @@ impl Home {
         let terms: Vec<OpenTerm> = plan.term_strings().zip(plan.terms()).map(open).collect();
         drop(known);
         let unknown: Vec<String> = unknown_of(&terms).map(|term| term.text.clone()).collect();
-        let (counted, found) = Default::default();
+        let is_flat = plan.tree().is_none() && plan.span() == FieldSpan::AllText;
+        let flat = (is_flat && !terms.is_empty()).then(|| match plan.wanted().mode {
+            Mode::And => Stage::All,
+            Mode::Or | Mode::AndOr => Stage::Any,
+        });
+        let (counted, shards, found) = Default::default();
         let open = OpenQuery {
             query,
             wanted,
             came,
             terms,
+            flat,
             counted,
+            shards,
             found,
             first: None,
             left: 0,
@@ -205,17 +216,22 @@ impl Home {
         let open = self.open.get_mut(&number).ok_or("a query was lost")?;
         let wanted = open.wanted;
         let counted = open.terms.iter().filter(|term| term.times > 0.0);
-        let counted = counted.filter_map(|term| term.dfs.as_deref());
+        let counted: Vec<&[u64]> = counted.filter_map(|term| term.dfs.as_deref()).collect();
+        open.shards = match open.flat {
+            Some(stage) => with_matches(&counted, stage == Stage::All, processes),
+            None => (0..processes).collect(),
+        };
         let of_all = open.query.listing.as_ref().is_some_and(|listing| listing.is_of_all());
-        let parts = if of_all { None } else { parts(counted, processes, wanted.k) };
+        let parts = if of_all { None } else { parts(counted.into_iter(), processes, wanted.k) };
         let asked = (0..processes).map(|process| match &parts {
             Some(parts) => first_share(wanted.k, parts[process]),
             None => wanted.k,
         });
         open.found = Found::new(asked.collect());
         let looks_first = self.looks_first && wanted.mode == Mode::Or && !wanted.count;
-        open.first = parts.filter(|_| looks_first).map(|parts| first_shard(&parts, number / ROW));
-        let shards = open.first.map_or((0..processes).collect(), |first| vec![first]);
+        let first = |parts: Vec<f64>| first_shard(&open.shards, &parts, number / ROW);
+        open.first = parts.filter(|_| looks_first).map(first);
+        let shards = open.first.map_or_else(|| open.shards.clone(), |first| vec![first]);
         let floor = f32::NEG_INFINITY;
         let asked = Again { shards, mode: wanted.mode, whole: true, floor };
         self.send(number, &asked)
@@ -238,8 +254,10 @@ impl Home {
             return Ok(HomeStep::Nothing);
         }
         if let Some(first) = open.first.take() {
-            let rest = open.found.rest(first, open.wanted.k);
-            return self.send(number, &rest);
+            let rest = open.found.rest(&open.shards, first, open.wanted.k);
+            if !rest.shards.is_empty() {
+                return self.send(number, &rest);
+            }
         }
         if !std::mem::replace(&mut open.asked_again, true)
             && let Some(again) = open.found.again(&open.wanted)

@@ -44,11 +44,25 @@ pub(super) fn first_share(k: usize, part: f64) -> usize {
     ((expected + 3.0 * expected.sqrt()).ceil() as usize).saturating_add(1).min(k)
 }
 
-/// The shard that is asked first: each in `turn`, or one that will have far more than the others.
-pub(super) fn first_shard(parts: &[f64], turn: u64) -> usize {
-    let greatest = (0..parts.len()).max_by(|&a, &b| parts[a].total_cmp(&parts[b])).unwrap_or(0);
-    let is_far_more = parts.len() as f64 * parts[greatest] > 2.0;
-    if is_far_more { greatest } else { (turn % parts.len() as u64) as usize }
+/// The shards that may have matches of a query of words, by the document frequencies of its terms in
+/// each: those with any term, or with all. One at least, which tells how nothing looks.
+pub(super) fn with_matches(dfs: &[&[u64]], all: bool, shards: usize) -> Vec<usize> {
+    let has = |shard: usize| move |dfs: &&[u64]| dfs.get(shard).is_some_and(|&df| df > 0);
+    let may = |&shard: &usize| match all {
+        true => dfs.iter().all(has(shard)),
+        false => dfs.iter().any(has(shard)),
+    };
+    let with: Vec<usize> = (0..shards).filter(may).collect();
+    if with.is_empty() { vec![0] } else { with }
+}
+
+/// The shard of some that is asked first: each in `turn`, or one that will have far more than the
+/// others.
+pub(super) fn first_shard(among: &[usize], parts: &[f64], turn: u64) -> usize {
+    let greatest = among.iter().copied().max_by(|&a, &b| parts[a].total_cmp(&parts[b]));
+    let is_far_more = |&shard: &usize| among.len() as f64 * parts[shard] > 2.0;
+    let in_turn = || among[(turn % among.len() as u64) as usize];
+    greatest.filter(is_far_more).unwrap_or_else(in_turn)
 }
 
 /// The answers of the shards to a query, and how many hits each was asked for.
@@ -84,11 +98,11 @@ impl Found {
         Self { asked, hits, floored, again: None }
     }
 
-    /// What all shards but `first` are asked for, which has answered.
-    pub(super) fn rest(&mut self, first: usize, k: usize) -> Again {
+    /// What all shards `among` some are asked for but `first`, which has answered.
+    pub(super) fn rest(&mut self, among: &[usize], first: usize, k: usize) -> Again {
         let hits = self.hits[first].as_ref().map_or(&[][..], |of| &of.first.hits);
         let last = hits.last().filter(|_| hits.len() == self.asked[first]);
-        let shards: Vec<usize> = (0..self.asked.len()).filter(|&shard| shard != first).collect();
+        let shards: Vec<usize> = among.iter().copied().filter(|&shard| shard != first).collect();
         for &shard in shards.iter().filter(|_| last.is_some()) {
             // As many as may well reach the floor.
             self.asked[shard] = self.asked[shard].saturating_mul(2).min(k);

@@ -5,7 +5,7 @@ use super::home::{Home, HomeStep, KnownTerms};
 use super::messages::{
     About, CountedTerms, Names, PostedQuery, Question, ShardHits, StageHits, UnknownTerms,
 };
-use super::shares::{Again, Found, first_shard, first_share, parts};
+use super::shares::{Again, Found, first_shard, first_share, parts, with_matches};
 use crate::dataflow::crossing::{Crossing, CrossingRecord};
 use crate::dataflow::query::context::{Context, number_of};
 use crate::dataflow::query::lay_out::{AnswerOut, CountedAnswer, LaidOutAnswer};
@@ -206,16 +206,18 @@ proptest! {
         let parts = parts.unwrap_or(vec![1.0; shards]);
         let asked: Vec<usize> = parts.iter().map(|&part| first_share(k, part)).collect();
         let mut found = Found::new(asked.clone());
+        // Those that have any document.
+        let among = with_matches(&[&dfs], mode == Mode::And, shards);
         if mode == Mode::Or && looks_first {
-            let first = first_shard(&parts, 3);
+            let first = first_shard(&among, &parts, 3);
             found.take(answer(first, asked[first], mode, f32::NEG_INFINITY)).unwrap();
-            let Again { shards, floor, .. } = found.rest(first, k);
+            let Again { shards, floor, .. } = found.rest(&among, first, k);
             for shard in shards {
                 found.take(answer(shard, found.asked[shard], mode, floor)).unwrap();
             }
         } else {
-            for (shard, &asked) in asked.iter().enumerate() {
-                found.take(answer(shard, asked, mode, f32::NEG_INFINITY)).unwrap();
+            for shard in among {
+                found.take(answer(shard, asked[shard], mode, f32::NEG_INFINITY)).unwrap();
             }
         }
         if let Some(Again { shards, mode, floor, .. }) = found.again(&wanted) {
@@ -245,6 +247,16 @@ fn parts_follow_the_rarest_terms_as_far_as_these_go() {
     assert_eq!(of(&[[500, 500], [50, 0]], 50), Some(vec![1.0, 0.0]));
     assert_eq!(of(&[[1, 3]], 1000), Some(vec![0.25, 0.75]));
     assert_eq!([of(&[[0, 0]], 10), of(&[], 10)], [None, None]);
+}
+
+#[test]
+fn shards_without_matches_are_not_asked() {
+    let dfs: [&[u64]; 2] = [&[3, 0, 1, 0], &[1, 2, 0, 0]];
+    assert_eq!(with_matches(&dfs, true, 4), [0]);
+    assert_eq!(with_matches(&dfs, false, 4), [0, 1, 2]);
+    assert_eq!(with_matches(&[&[0, 0], &[0, 5]], true, 2), [0], "one tells that there is nothing");
+    assert_eq!(first_shard(&[1, 3], &[0.0, 0.3, 0.0, 0.3], 5), 3);
+    assert_eq!(first_shard(&[1, 2, 3], &[0.0, 0.9, 0.05, 0.05], 5), 1);
 }
 
 #[test]
