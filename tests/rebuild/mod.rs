@@ -336,7 +336,7 @@ fn commands_and_metrics_tell_how_it_went() {
     let read = |name| std::fs::read_to_string(place.scratch.path(name)).unwrap();
     assert_eq!(read("good"), "1\n");
     assert!(read("bad").contains("fewer than"));
-    assert!(read("metrics.prom").contains("millrace_rebuild_failures{"));
+    assert!(read("metrics.prom").contains("millrace_rebuild_failures_total{"));
     let page = read("page.html");
     assert!(page.contains("\"outcome\":\"published\"") && page.contains("fewer than"), "{page}");
 }
