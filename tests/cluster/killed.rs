@@ -91,7 +91,7 @@ fn what_fails_in_one_process_is_told_by_all() {
         ("error:Gather", 0),
         ("panic:LookUp", 1),
         ("panic:Receive", 0),
-        ("error:Ask", 1),
+        ("error:Ask", 0),
         ("error:Batch", 0),
     ] {
         let hosts = Hosts::new(&scratch, 2);

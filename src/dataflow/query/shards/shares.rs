@@ -44,8 +44,8 @@ pub(super) fn first_share(k: usize, part: f64) -> usize {
     ((expected + 3.0 * expected.sqrt()).ceil() as usize).saturating_add(1).min(k)
 }
 
-/// The shards that may have matches of a query of words, by the document frequencies of its terms in
-/// each: those with any term, or with all. One at least, which tells how nothing looks.
+/// The shards that may have matches of a query of words, by the document frequencies of its terms
+/// in each: those with any term, or with all. One at least, which tells how nothing looks.
 pub(super) fn with_matches(dfs: &[&[u64]], all: bool, shards: usize) -> Vec<usize> {
     let has = |shard: usize| move |dfs: &&[u64]| dfs.get(shard).is_some_and(|&df| df > 0);
     let may = |&shard: &usize| match all {
