@@ -26,7 +26,7 @@ pub(crate) enum Request {
     /// As it came in; the worker that takes it plans it.
     Text(NumberedQuery),
     /// Asked by the home of the query.
-    Shard(Box<ShardRequest>),
+    Shard(ShardRequest),
 }
 
 #[derive(Debug)]

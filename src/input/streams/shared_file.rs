@@ -295,7 +295,7 @@ mod tests {
         let border = 4 * STRETCH as u64;
         let parts = match bytes.len() as u64 > border {
             true => vec![0..border, border..u64::MAX],
-            false => vec![0..u64::MAX],
+            false => std::iter::once(0..u64::MAX).collect(),
         };
         let (mut all, mut hashes) = (Vec::new(), Vec::new());
         for part in parts {

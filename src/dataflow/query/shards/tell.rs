@@ -47,7 +47,7 @@ pub(super) fn receive<'scope>(
                 guard.work(|| {
                     for question in data.0.drain(..) {
                         let request = ShardRequest { question: question?, whole: None };
-                        session.give(Local(Request::Shard(Box::new(request))));
+                        session.give(Local(Request::Shard(request)));
                     }
                     Ok(())
                 });
