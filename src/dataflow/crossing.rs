@@ -20,8 +20,10 @@ use std::cell::OnceCell;
 use std::io::Write;
 use timely::Accountable;
 use timely::bytes::arc::Bytes;
+use timely::container::CapacityContainerBuilder;
 use timely::container::{DrainContainer, PushInto, SizableContainer};
 use timely::dataflow::channels::ContainerBytes;
+use timely::dataflow::channels::pact::ExchangeCore;
 
 pub(crate) trait CrossingRecord: Sized {
     /// Appends its words.
@@ -39,6 +41,16 @@ pub(crate) struct Crossing<R>(pub(super) Vec<Result<R, String>>, Written);
 type Written = OnceCell<Vec<u64>>;
 
 const WORD: usize = size_of::<u64>();
+
+type CrossingExchange<R, F> = ExchangeCore<CapacityContainerBuilder<Crossing<R>>, F>;
+
+/// Exchanges records to the workers that they name; what is damaged, which fails the job, to worker
+/// 0.
+pub(crate) fn to_worker<R: 'static>(
+    worker: impl Fn(&R) -> u32 + 'static,
+) -> CrossingExchange<R, impl FnMut(&Result<R, String>) -> u64> {
+    ExchangeCore::new(move |record: &Result<R, String>| record.as_ref().map_or(0, &worker).into())
+}
 
 impl<R> Default for Crossing<R> {
     fn default() -> Self {

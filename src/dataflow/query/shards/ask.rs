@@ -8,7 +8,7 @@
 use super::home::{HomeStep, SharedHome, home_of};
 use super::messages::{PostedQuery, Question, UnknownTerms};
 use crate::dataflow::control::OperatorGuard;
-use crate::dataflow::crossing::Crossing;
+use crate::dataflow::crossing::{Crossing, to_worker};
 use crate::dataflow::query::batch::NumberedQuery;
 use crate::dataflow::query::context::{Context, number_of};
 use crate::dataflow::query::lay_out::LaidOutAnswer;
@@ -16,7 +16,7 @@ use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
 use std::sync::Arc;
 use timely::container::CapacityContainerBuilder;
-use timely::dataflow::channels::pact::{ExchangeCore, Pipeline};
+use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::dataflow::operators::generic::operator::Operator;
@@ -60,9 +60,7 @@ pub(super) fn ask<'scope>(
     let scope = posted.scope();
     let guard = OperatorGuard::new(&context.control, "Ask", scope.index());
     let mut builder = OperatorBuilder::new("Ask".to_owned(), scope);
-    let to_home = ExchangeCore::new(|posted: &Result<PostedQuery, _>| {
-        posted.as_ref().map_or(0, |posted| posted.home.into())
-    });
+    let to_home = to_worker(|posted: &PostedQuery| posted.home);
     let mut input = builder.new_input(posted, to_home);
     let (questions_out, questions) = builder.new_output();
     let (unknown_out, unknown) = builder.new_output();

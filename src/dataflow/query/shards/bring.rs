@@ -5,14 +5,13 @@
 
 use super::words::{list, put_list};
 use crate::dataflow::control::OperatorGuard;
-use crate::dataflow::crossing::{Crossing, CrossingRecord, Words, put_bytes, put_text};
+use crate::dataflow::crossing::{Crossing, CrossingRecord, Words, put_bytes, put_text, to_worker};
 use crate::dataflow::query::context::Context;
 use crate::dataflow::query::lay_out::{AnswerOut, CountedAnswer, LaidOutAnswer};
 use crate::dataflow::query::local::Local;
 use std::sync::Arc;
 use std::time::Duration;
 use timely::container::CapacityContainerBuilder;
-use timely::dataflow::channels::pact::ExchangeCore;
 use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::{Stream, StreamVec};
 
@@ -54,7 +53,7 @@ pub(super) fn bring<'scope>(
 ) -> StreamVec<'scope, u64, Local<LaidOutAnswer>> {
     let context = context.clone();
     let guard = OperatorGuard::new(&context.control, "Bring", answers.scope().index());
-    let to_writer = ExchangeCore::new(|_: &Result<LaidOutAnswer, _>| 0);
+    let to_writer = to_worker(|_: &LaidOutAnswer| 0);
     answers.unary::<CapacityContainerBuilder<_>, _, _, _>(to_writer, "Bring", move |_, _| {
         move |input, output| {
             input.for_each(|cap, data| {

@@ -8,7 +8,7 @@
 use super::words::{list, put_list};
 use crate::crew::{lock, spawn};
 use crate::dataflow::control::OperatorGuard;
-use crate::dataflow::crossing::{Crossing, CrossingRecord, Words, put_text};
+use crate::dataflow::crossing::{Crossing, CrossingRecord, Words, put_text, to_worker};
 use crate::dataflow::query::context::{Context, StreamState, number_of};
 use crate::dataflow::query::follower::{Followed, Follower};
 use crate::dataflow::sole_time::SoleTime;
@@ -24,7 +24,6 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use timely::container::CapacityContainerBuilder;
-use timely::dataflow::channels::pact::ExchangeCore;
 use timely::dataflow::operators::generic::operator::{Operator, source};
 use timely::dataflow::{ProbeHandle, Scope, Stream};
 use timely::worker::Worker;
@@ -204,9 +203,7 @@ fn open<'scope>(
     let (context, following) = (context.clone(), following.clone());
     let scope = announced.scope();
     let guard = OperatorGuard::new(&context.control, "Open", scope.index());
-    let named = ExchangeCore::new(|announced: &Result<Announced, _>| {
-        announced.as_ref().map_or(0, |announced| announced.worker.into())
-    });
+    let named = to_worker(|announced: &Announced| announced.worker);
     announced.unary::<CapacityContainerBuilder<_>, _, _, _>(named, "Open", move |_, info| {
         let waker = Arc::new(scope.worker().sync_activator_for(info.address.to_vec()));
         let (done, opened) = channel::<(u64, u64, Result<Arc<Snapshot>, IndexError>)>();
@@ -248,7 +245,7 @@ fn conclude(
 ) {
     let (context, following) = (context.clone(), following.clone());
     let guard = OperatorGuard::new(&context.control, "Move", opened.scope().index());
-    let to_first = ExchangeCore::new(|_: &Result<Opened, _>| 0);
+    let to_first = to_worker(|_: &Opened| 0);
     // How many processes have opened a generation, and why one could not.
     let mut counts: BTreeMap<u64, (usize, Option<String>)> = BTreeMap::new();
     opened.sink(to_first, "Move", move |(input, _)| {

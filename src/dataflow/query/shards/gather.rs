@@ -8,12 +8,11 @@
 use super::home::{HomeStep, SharedHome};
 use super::messages::{Question, ShardHits};
 use crate::dataflow::control::OperatorGuard;
-use crate::dataflow::crossing::Crossing;
+use crate::dataflow::crossing::{Crossing, to_worker};
 use crate::dataflow::query::context::Context;
 use crate::dataflow::query::lay_out::LaidOutAnswer;
 use crate::dataflow::sole_time::SoleTime;
 use timely::dataflow::Stream;
-use timely::dataflow::channels::pact::ExchangeCore;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 
@@ -27,9 +26,7 @@ pub(super) fn gather<'scope>(
     let scope = found.scope();
     let guard = OperatorGuard::new(&context.control, "Gather", scope.index());
     let mut builder = OperatorBuilder::new("Gather".to_owned(), scope);
-    let to_home = ExchangeCore::new(|found: &Result<ShardHits, _>| {
-        found.as_ref().map_or(0, |found| found.home.into())
-    });
+    let to_home = to_worker(|found: &ShardHits| found.home);
     let mut input = builder.new_input(found, to_home);
     let (answers_out, answers) = builder.new_output();
     let (again_out, again) = builder.new_output();

@@ -9,7 +9,7 @@
 use super::home::{HomeStep, SharedHome};
 use super::messages::{CountedTerms, Question, UnknownTerms};
 use crate::dataflow::control::OperatorGuard;
-use crate::dataflow::crossing::Crossing;
+use crate::dataflow::crossing::{Crossing, to_worker};
 use crate::dataflow::query::answer::SLICE;
 use crate::dataflow::query::context::Context;
 use crate::dataflow::sole_time::SoleTime;
@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::time::Instant;
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::Stream;
-use timely::dataflow::channels::pact::ExchangeCore;
 use timely::dataflow::operators::generic::operator::Operator;
 
 /// Counts in this shard.
@@ -29,9 +28,7 @@ pub(super) fn look_up<'scope>(
     let context = context.clone();
     let scope = stream.scope();
     let guard = OperatorGuard::new(&context.control, "LookUp", scope.index());
-    let named = ExchangeCore::new(|asked: &Result<UnknownTerms, _>| {
-        asked.as_ref().map_or(0, |asked| asked.worker.into())
-    });
+    let named = to_worker(|asked: &UnknownTerms| asked.worker);
     stream.unary::<CapacityContainerBuilder<_>, _, _, _>(named, "LookUp", move |_, info| {
         let activator = scope.activator_for(info.address);
         let process = context.shard.process as u32;
@@ -69,9 +66,7 @@ pub(super) fn count<'scope>(
 ) -> Stream<'scope, u64, Crossing<Question>> {
     let home = home.clone();
     let guard = OperatorGuard::new(&context.control, "Count", stream.scope().index());
-    let to_home = ExchangeCore::new(|counted: &Result<CountedTerms, _>| {
-        counted.as_ref().map_or(0, |counted| counted.home.into())
-    });
+    let to_home = to_worker(|counted: &CountedTerms| counted.home);
     stream.unary::<CapacityContainerBuilder<_>, _, _, _>(to_home, "Count", move |_, _| {
         move |input, output| {
             input.for_each(|cap, data| {

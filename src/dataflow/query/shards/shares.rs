@@ -128,7 +128,7 @@ impl Found {
         Ok(())
     }
 
-    fn stages(&self, any: bool) -> impl Iterator<Item = (usize, &StageHits)> {
+    pub(super) fn stages(&self, any: bool) -> impl Iterator<Item = (usize, &StageHits)> {
         let told = self.hits.iter().enumerate().filter_map(|(at, of)| Some((at, of.as_ref()?)));
         told.map(move |(at, of)| (at, if any { &of.any } else { &of.first }))
     }
@@ -188,29 +188,15 @@ impl Found {
     /// they are of.
     pub(super) fn merge(&self, wanted: &Wanted, falls: Option<bool>) -> (Vec<MergedHit>, bool) {
         let any = wanted.mode == Mode::AndOr && self.count(false) < wanted.k;
-        let mut all = Vec::with_capacity(self.count(any));
-        if falls.is_none() {
-            for (shard, stage) in self.stages(any) {
-                all.extend(stage.hits.iter().enumerate().map(|(at, &hit)| MergedHit {
-                    hit,
-                    shard,
-                    at,
-                }));
-            }
-            // Stable sorts find the runs that are there.
-            all.sort_by(|a, b| order(&a.hit, &b.hit));
-            all.truncate(wanted.k);
-            return (all, any);
-        }
-        let mut keyed = Vec::new();
+        let mut keyed = Vec::with_capacity(self.count(any));
         for (shard, stage) in self.stages(any) {
             for (at, &hit) in stage.hits.iter().enumerate() {
                 keyed.push((stage.keys.get(at).cloned().flatten(), hit, (shard, at)));
             }
         }
         best(falls, &mut keyed, wanted.k);
-        all.extend(keyed.into_iter().map(|(_, hit, (shard, at))| MergedHit { hit, shard, at }));
-        (all, any)
+        let merged = |(_, hit, (shard, at))| MergedHit { hit, shard, at };
+        (keyed.into_iter().map(merged).collect(), any)
     }
 }
 

@@ -11,7 +11,7 @@
 use super::messages::{Names, Question, ShardHits, StageHits};
 use super::request::ShardRequest;
 use crate::dataflow::control::{Cause, OperatorGuard};
-use crate::dataflow::crossing::Crossing;
+use crate::dataflow::crossing::{Crossing, to_worker};
 use crate::dataflow::query::context::Context;
 use crate::dataflow::query::desk::{DeskOutcome, Request, TakenQuery};
 use crate::dataflow::query::local::Local;
@@ -24,7 +24,7 @@ use crate::query::wanted::{Mode, Stage, Wanted};
 use std::cell::OnceCell;
 use std::sync::atomic::Ordering;
 use timely::container::CapacityContainerBuilder;
-use timely::dataflow::channels::pact::{ExchangeCore, Pipeline};
+use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::{Stream, StreamVec};
 
@@ -37,9 +37,7 @@ pub(super) fn receive<'scope>(
     context: &Context,
 ) -> StreamVec<'scope, u64, Local<Request>> {
     let guard = OperatorGuard::new(&context.control, "Receive", stream.scope().index());
-    let named = ExchangeCore::new(|asked: &Result<Question, _>| {
-        asked.as_ref().map_or(0, |asked| asked.worker.into())
-    });
+    let named = to_worker(|asked: &Question| asked.worker);
     stream.unary::<CapacityContainerBuilder<_>, _, _, _>(named, "Receive", move |_, _| {
         move |input, output| {
             input.for_each(|cap, data| {
