@@ -6,7 +6,7 @@
 //! - **Order.** A [`Position`] is the time of the build dataflow. Positions are totally ordered as
 //!   the input is: by split, then by place in the split.
 //! - **Cost.** A piece's [`PieceCounts`] are what parsing it gives. A run closes at the end of the
-//!   piece that brings its cost beyond a limit: `2 * bytes of postings + 32 * documents + 112 *
+//!   piece that brings its cost beyond a limit: `2 * bytes of postings + 8 * documents + 112 *
 //!   units of the dictionary`. Every index operator feeds the counts of all pieces, in order, to a
 //!   [`Sequencer`] of its own, and all of them come to the same docids and the same run borders
 //!   without a word between them.
@@ -185,8 +185,9 @@ pub struct PieceCounts {
     pub forms: Sketch,
 }
 
-/// Bytes of memory that a document costs until its run is flushed, for duplicate names.
-const DOCUMENT_COST: u64 = 32;
+/// Bytes of memory that a document costs until its run is flushed: codes of its length, and its part
+/// of what sorts the hashes of names.
+const DOCUMENT_COST: u64 = 8;
 /// Bytes of memory for one byte of postings: slices are never less than half full.
 const LIST_BYTE_COST: u64 = 2;
 /// Bytes of memory for one unit of the dictionary: entry 32, hash slots 23 and at most 34 while

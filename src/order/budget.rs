@@ -1,7 +1,8 @@
 //! Divides `--memory`, once for a build: a fixed part for the process; for the open run a quarter
-//! of the least memory and three quarters of what goes beyond it, up to a most; the rest for the
-//! workers, up to a most for each. Of a worker's part a share bounds its memo, some is for parsing
-//! one piece, and what is left bounds the pieces under way, parsed or not.
+//! of the least memory, three quarters of what goes beyond it and seven eighths of what goes beyond
+//! 8 GiB, up to a most; the rest for the workers, up to a most for each. Of a worker's part a share
+//! bounds its memo, some is for parsing one piece, and what is left bounds the pieces under way,
+//! parsed or not. Half of what nobody has is for lists that wait to be written.
 
 use super::{DOCUMENT_TIMES, LONG_BYTES, MOST_RUN_BYTES, PIECE_BYTES};
 use crate::settings::SettingError;
@@ -14,6 +15,10 @@ const PROCESS_BYTES: u64 = 12 << 20;
 const LEAST_WORKER_BYTES: u64 = 7 << 20;
 /// A worker has no use for more.
 const MOST_WORKER_BYTES: u64 = 192 << 20;
+/// Of a memory of more, workers need a smaller part.
+const LARGE_MEMORY: u64 = 8 << 30;
+/// Lists that wait have no use for more.
+const MOST_WAITING_BYTES: u64 = 4 << 30;
 /// Times its bytes, what a parser needs besides for a piece in which no word occurs twice.
 const PARSER_TIMES: u64 = 12;
 const MOST_PIECE_BYTES: u64 = 2 << 20;
@@ -30,6 +35,9 @@ pub struct Budget {
     /// Bytes for one worker's parser and the pieces that it has read ahead.
     pub worker: u64,
     pub open_files: usize,
+    /// Bytes of encoded lists that may wait to be written beside those for which the workers have
+    /// room.
+    pub waiting: u64,
 }
 
 fn show_mib(bytes: u64) -> String {
@@ -111,7 +119,7 @@ impl Budget {
     pub(crate) fn of_document(&self, workers: usize) -> u64 {
         let workers = workers.max(1) as u64;
         let others = (self.memo() + self.under_way() / 4 * 3) * workers;
-        let taken = PROCESS_BYTES + self.run_limit + others;
+        let taken = PROCESS_BYTES + self.run_limit + self.waiting + others;
         // A short one is held whatever the run may take.
         let least = DOCUMENT_TIMES * LONG_BYTES as u64;
         (self.memory + self.memory / 10).saturating_sub(taken).max(least)
@@ -155,12 +163,15 @@ impl Budget {
         }
         let worker = (rest / workers_u64).min(MOST_WORKER_BYTES);
         let open_files = (rest / OPEN_FILE_BYTES).clamp(1, workers_u64) as usize;
-        Ok(Self { memory, run_limit, worker, open_files })
+        let spare = rest - worker * workers_u64;
+        let waiting = (spare / 2).min(MOST_WAITING_BYTES);
+        Ok(Self { memory, run_limit, worker, open_files, waiting })
     }
 
-    /// A quarter of the least memory, and three quarters of what goes beyond it, up to the most.
     fn run_limit_of(memory: u64) -> u64 {
-        (LEAST_MEMORY / 4 + memory.saturating_sub(LEAST_MEMORY) / 4 * 3).min(MOST_RUN_BYTES)
+        let beyond = memory.saturating_sub(LEAST_MEMORY);
+        let large = memory.saturating_sub(LARGE_MEMORY);
+        (LEAST_MEMORY / 4 + (beyond - large) / 4 * 3 + large / 8 * 7).min(MOST_RUN_BYTES)
     }
 
     pub(crate) fn least(workers: usize) -> u64 {
@@ -244,7 +255,7 @@ mod tests {
                     prop_assert_eq!(b.run_limit, one.run_limit);
                     prop_assert_eq!(b.piece_bytes(), one.piece_bytes());
                     prop_assert!((PIECE_BYTES..=4 * PIECE_BYTES).contains(&b.piece_bytes()));
-                    prop_assert!(PROCESS_BYTES + b.run_limit + b.worker * workers as u64 <= memory);
+                    prop_assert!(PROCESS_BYTES + b.run_limit + b.waiting + b.worker * workers as u64 <= memory);
                     prop_assert!(b.open_files >= 1);
                 }
                 Err(e) => {

@@ -174,7 +174,8 @@ impl BuildPlan {
 
     /// The most encoded chunks of one share that the writer has not written.
     pub(crate) fn unwritten_chunks(&self) -> usize {
-        (self.budget.worker as usize / 8 / CHUNK_BYTES).max(3)
+        let waiting = self.budget.waiting as usize / self.owners.len();
+        ((self.budget.worker as usize / 8 + waiting) / CHUNK_BYTES).max(3)
     }
 
     /// The most shares of one owner that are not wholly written: two for each worker, as far as

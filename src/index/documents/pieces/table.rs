@@ -376,7 +376,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("runs")).unwrap();
         let file = "a.jsonl";
-        let budget = Budget { memory: 64 << 20, run_limit: u64::MAX, worker: 0, open_files: 0 };
+        let budget =
+            Budget { memory: 64 << 20, run_limit: u64::MAX, worker: 0, open_files: 0, waiting: 0 };
         let mut table = DocumentsTable::new(folder.path(), 0, &budget, Arc::default());
         let mut expected = Vec::new();
         let mut placed = Vec::new();
