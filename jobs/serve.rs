@@ -32,7 +32,8 @@ pub(crate) struct Args {
     groups: Vec<GroupAddress>,
     /// Address and port, or a port of 127.0.0.1. With another address than one of this machine alone, --read-token is
     /// needed. Port 0 takes one that is free.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080", value_parser = address)]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    #[arg(default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
     /// Let requests add, replace and delete documents.
     #[arg(long)]
