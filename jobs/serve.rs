@@ -30,8 +30,8 @@ pub(crate) struct Args {
     /// --max-connections and --timeout. See docs/serve.md.
     #[arg(long, value_name = "URL,...", value_delimiter = ',', value_parser = group)]
     groups: Vec<GroupAddress>,
-    /// Address and port, or a port of 127.0.0.1. With another address than one of this machine alone, --read-token is
-    /// needed. Port 0 takes one that is free.
+    /// Address and port, or a port of 127.0.0.1. With another address than one of this machine
+    /// alone, --read-token is needed. Port 0 takes one that is free.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     #[arg(default_value = "127.0.0.1:8080")]
     listen: SocketAddr,

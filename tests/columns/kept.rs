@@ -181,7 +181,7 @@ fn wrong_names_and_damage_are_told() {
         let asked = ["--query", "mill", "--format", "jsonl", "--return", name];
         millrace(args!["query", "--index", index]).args(asked)
     };
-    let near = "no column and no stored field of the index: there are author, id, title, year\n";
+    let near = "no column and no stored field of the index: there are author, year, title, id\n";
     ask("autor").fails(2).says(near);
     ask("author,nothing").fails(2).says("`nothing`");
     let filtered = ["--filter", "author = 'Ada'"];
