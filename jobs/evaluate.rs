@@ -44,7 +44,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn measure(text: &str) -> Result<Measure, String> {
-    text.parse().map_err(|error: millrace::EvaluateError| error.to_string())
+    let several = if text.contains(',') { "; each of several has its own -m" } else { "" };
+    text.parse().map_err(|error: millrace::EvaluateError| format!("{error}{several}"))
 }
 
 /// The texts of the judged queries, by their names.
@@ -74,6 +75,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
         let found = Evaluation::new(&mut run, &qrels, &measures)?;
         found.remarks().iter().for_each(|remark| tell!("{remark}"));
+        let too_few = run.depth().and_then(|k| Measure::remark_on_depth(&measures, k));
+        too_few.iter().for_each(|remark| tell!("{}: {remark}", found.run));
         all.push(found);
     }
     drop(drawn);

@@ -30,9 +30,10 @@ pub(crate) struct Args {
     /// --max-connections and --timeout. See docs/serve.md.
     #[arg(long, value_name = "URL,...", value_delimiter = ',', value_parser = group)]
     groups: Vec<GroupAddress>,
-    /// Address and port. With another address than one of this machine alone, --read-token is
-    /// needed. Port 0 takes one that is free.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    /// Address and port, or a port of 127.0.0.1. With another address than one of this machine
+    /// alone, --read-token is needed. Port 0 takes one that is free.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    #[arg(default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
     /// Let requests add, replace and delete documents.
     #[arg(long)]
@@ -81,6 +82,12 @@ fn unless_a_front(arg: clap::Arg) -> clap::Arg {
             .conflicts_with("groups"),
         _ => arg.conflicts_with("groups"),
     }
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.parse::<u16>().map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+    let why = |_| "give address and port, such as 127.0.0.1:8080, or a port".to_string();
+    port.or_else(|_| text.parse()).map_err(why)
 }
 
 fn group(text: &str) -> Result<GroupAddress, String> {

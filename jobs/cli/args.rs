@@ -57,7 +57,10 @@ impl Together {
             return Err(Usage(format!("--process {process} is not below --processes {n}")).into());
         }
         if n > MOST_PROCESSES {
-            return Err(Usage(format!("--processes {n}: the most is {MOST_PROCESSES}")).into());
+            return Err(Usage(format!(
+                "--processes {n}: the most is {MOST_PROCESSES} (the number of hits is -k)"
+            ))
+            .into());
         }
         match &self.hostfile {
             Some(_) if n == 1 => {

@@ -195,10 +195,17 @@ mod tests {
 
     #[test]
     fn brief_help_is_a_screen_and_each_help_says_what_statuses_mean() {
-        for (job, most) in [("query", 25), ("build", 15), ("tune", 25)] {
+        for (job, most) in [("query", 25), ("build", 20), ("tune", 25)] {
             let text = cli().find_subcommand_mut(job).unwrap().render_help().to_string();
             let options = text.lines().filter(|line| line.trim_start().starts_with('-'));
             assert!(options.count() <= most && text.lines().count() <= 60, "{text}");
+        }
+        for (job, options) in [
+            ("query", &["--filter", "--return", "--boost", "--k1", "--b ", "--tag"][..]),
+            ("build", &["--positions", "--field", "--column", "--store ", "--store-fields"]),
+        ] {
+            let text = cli().find_subcommand_mut(job).unwrap().render_help().to_string();
+            assert!(options.iter().all(|option| text.contains(option)), "{text}");
         }
         for job in cli().get_subcommands_mut() {
             let text = job.render_long_help().to_string();

@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// Jobs and options of other programs, and ours, parted by commas.
-const MEANT: [(&str, &str); 13] = [
+const MEANT: [(&str, &str); 18] = [
     ("index", "build"),
     ("search", "query"),
     ("add", "build,update"),
@@ -22,7 +22,15 @@ const MEANT: [(&str, &str); 13] = [
     ("--topk", "-k"),
     ("--hits", "-k"),
     ("--threads", "--workers"),
+    ("--port", "--listen"),
+    ("--host", "--listen"),
+    ("--output", OUTPUT),
+    ("--out", OUTPUT),
+    ("-o", OUTPUT),
 ];
+
+/// What is said in the place of an option for output.
+const OUTPUT: &str = "--index DIR is an index; all else goes to standard output: > FILE";
 
 /// The words with values from a fixed list in lower case, as parsers know them.
 pub(crate) fn in_lower_case(command: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
@@ -91,6 +99,13 @@ pub(crate) fn suggest(command: &Command, words: &[OsString], mut error: Error) -
     }
     if let Some(meant) = of(&error, ContextKind::InvalidArg).filter(|meant| has(meant)) {
         error.insert(ContextKind::SuggestedArg, ContextValue::String(meant.into()));
+        error.remove(ContextKind::Usage);
+    }
+    if of(&error, ContextKind::InvalidArg) == Some(OUTPUT) {
+        error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::Usage);
+        let tip = ContextValue::StyledStrs(vec![OUTPUT.into()]);
+        error.insert(ContextKind::Suggested, tip);
     }
     let text = error.to_string();
     let plain = text.replace("invalid float literal", "give a number");
@@ -142,6 +157,12 @@ mod tests {
             ("m version", Some("'--version'")),
             ("m query --index i --k 5", Some("'-k'")),
             ("m build --index i --k 5 docs", None),
+            ("m serve --index i --port 8123", Some("'--listen'")),
+            ("m serve --index i --host 0.0.0.0", Some("'--listen'")),
+            ("m query --index i --output o", Some("tip: --index DIR is an index; all else goes")),
+            ("m fuse -o o a b", Some("standard output: > FILE\n")),
+            ("m build --index i -n 2 -o o docs", Some("standard output: > FILE\n")),
+            ("m serve --index i --listen here", Some("such as 127.0.0.1:8080, or a port\n")),
             ("m check --index i --threads 5", Some("'--workers'")),
             ("m query --index i --b high", Some("'--b <B>': give a number\n")),
             ("m query --index i --batch all", Some("'--batch <N>': give a whole number\n")),

@@ -90,9 +90,13 @@ impl Measure {
             .collect()
     }
 
-    /// The most documents of a ranking that it looks at.
+    /// The most documents of a ranking that it looks at; 0 if it is one of a ranking as it is.
     fn depth(&self) -> usize {
-        self.cutoff.unwrap_or(USUAL_DEPTH)
+        let usual = match self.kind {
+            MeasureKind::SetPrecision | MeasureKind::Retrieved => 0,
+            _ => USUAL_DEPTH,
+        };
+        self.cutoff.unwrap_or(usual)
     }
 
     /// Values of queries are added up, not averaged.

@@ -237,6 +237,13 @@ impl Rankings {
         &self.name
     }
 
+    /// The most documents that a query has, if several queries have so many: the run was cut there.
+    pub fn depth(&self) -> Option<usize> {
+        let mut depths: Vec<_> = self.queries().map(|qid| self.hits.of(qid).count()).collect();
+        depths.sort_unstable();
+        depths.pop().filter(|most| depths.last() == Some(most))
+    }
+
     pub(crate) fn queries(&self) -> impl Iterator<Item = &str> {
         self.hits.qids()
     }

@@ -92,6 +92,28 @@ impl InputPlan {
         remarks
     }
 
+    /// What is to be said of columns and kept fields of which no document has a value: whether each
+    /// is `filled`, in the order of pieces.
+    pub(crate) fn remark_on_values(&self, filled: &[bool]) -> Option<String> {
+        let columns = self.columns.iter().map(|column| &*column.name);
+        let text = self.store.then_some("");
+        let names = columns.chain(text).chain(self.store_fields.iter().map(String::as_str));
+        let lacks = |(name, is_filled): (_, &bool)| (!is_filled).then_some(name);
+        let lacking: BTreeSet<&str> =
+            names.zip(filled).filter_map(lacks).filter(|name| !name.is_empty()).collect();
+        let lacking: Vec<&str> = lacking.into_iter().collect();
+        let lacking = Some(lacking.join(", ")).filter(|names| !names.is_empty())?;
+        let fields = self.first_fields().unwrap_or_default().join(", ");
+        let known = match fields.is_empty() {
+            true => String::new(),
+            false => format!("; the first record has {fields}"),
+        };
+        Some(format!(
+            "no document has a value of these fields, which were asked for as columns or to be \
+             kept: {lacking}{known}"
+        ))
+    }
+
     pub(crate) fn could_be_names(&self) -> Vec<String> {
         let all = lock(&self.seen);
         let of = |seen: &SeenFields| -> BTreeSet<String> {

@@ -167,13 +167,21 @@ fn wrong_names_and_damage_are_told() {
         let build = args!["build", "--index", index, "--store-fields", fields, docs];
         millrace(build).fails(2).says("--store-fields").says(why);
     }
-    let fields = ["--store-fields", "author,title", "--column", "year:int"];
-    millrace(args!["build", "--index", index, docs]).args(fields).ok();
+    let fields = ["--store-fields", "author,title,id", "--column", "year:int", "--column", "id"];
+    let built = millrace(args!["build", "--index", index, docs]).args(fields).ok();
+    let lacking = "as columns or to be kept: title, year; the first record has author, id, text\n";
+    assert_eq!(built.says(lacking).stderr.matches("to be kept").count(), 1);
+    // Documents that come later need not have what others have.
+    let more = scratch.write("more.jsonl", "{\"id\":\"1\",\"text\":\"mill\",\"title\":\"a\"}\n");
+    let both = millrace(args!["build", "--index", scratch.path("both"), docs, more]).args(fields);
+    both.ok().says("to be kept: year; the first");
+    let updated = millrace(args!["update", "--index", scratch.path("both"), docs]).ok();
+    assert!(!updated.stderr.contains("to be kept"), "{updated:?}");
     let ask = |name: &str| {
         let asked = ["--query", "mill", "--format", "jsonl", "--return", name];
         millrace(args!["query", "--index", index]).args(asked)
     };
-    let near = "no column and no stored field of the index: there are author, ";
+    let near = "no column and no stored field of the index: there are author, year, title, id\n";
     ask("autor").fails(2).says(near);
     ask("author,nothing").fails(2).says("`nothing`");
     let filtered = ["--filter", "author = 'Ada'"];

@@ -12,8 +12,8 @@ const WORDS: usize = 30;
 /// Characters of a cell, without the addresses of its links.
 const CELL: usize = 160;
 
-/// Pages that are not held to this: a reference of bytes, and what is for developers.
-const FREE: [&str; 3] = ["docs/index-format.md", "CHANGELOG.md", "CONTRIBUTING.md"];
+/// Pages that are not held to this: what is for developers.
+const FREE: [&str; 2] = ["CHANGELOG.md", "CONTRIBUTING.md"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

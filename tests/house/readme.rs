@@ -1,5 +1,6 @@
 //! The commands of the README and of the first steps work as they are pasted.
 
+use crate::support::http::Serving;
 use crate::support::*;
 use std::path::Path;
 
@@ -12,16 +13,14 @@ fn the_tour_works_as_it_stands() {
     let from = readme.find("## Two minutes").expect("the commands begin");
     let commands = readme[from..].split("\n## From Python").next().unwrap();
     let tour = format!("{commands}{}", read("docs/first-steps.md"));
-    // Every other part between fences is code. A rebuild writes into the checkout, and processes
-    // need ports that are free.
-    let is_run = |line: &&str| line.starts_with("millrace ") || line.starts_with("echo ");
-    let apart = ["rebuild", "local-cluster"];
+    // Every other part between fences is code. The first steps' rebuild writes into the checkout,
+    // and processes need ports that are free.
+    let apart = ["cargo ", "export ", "datasets/rebuild", "local-cluster", "serve ", "curl "];
     let lines: Vec<&str> = tour
         .split("```")
         .skip(1)
         .step_by(2)
         .flat_map(str::lines)
-        .filter(is_run)
         .filter(|line| apart.iter().all(|word| !line.contains(word)))
         .collect();
     assert!(lines.len() > 20, "{lines:?}");
@@ -38,8 +37,15 @@ fn the_tour_works_as_it_stands() {
         .unwrap();
     let told = String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success(), "{told}");
-    for part in ["400 documents", "9 queries", "sound: ", "held out"] {
+    for part in ["400 documents", "9 queries", "1 hit", "(+1 ~0 -0)", "sound: ", "held out"] {
         let printed = String::from_utf8_lossy(&ran.stdout);
         assert!(told.contains(part) || printed.contains(part), "{part}: {told}");
     }
+    // The server's line and the request, at a port that is free.
+    let line = |of: &str| readme.lines().find(|line| line.starts_with(of)).expect(of);
+    assert!(line("millrace serve ").starts_with("millrace serve --index /tmp/tiny &"));
+    let server = Serving::new(&scratch.path("tiny"), &["-w", "1"]);
+    let (_, asked) = line("curl ").split_once("'http://127.0.0.1:8080").expect("its address");
+    let found = server.get(asked.trim_end_matches('\'')).expect(200).json();
+    assert_eq!(found["hits"].as_array().map(Vec::len), Some(3), "{found}");
 }

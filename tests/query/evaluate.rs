@@ -365,6 +365,8 @@ fn names_of_trec_eval_are_read_and_those_of_ir_measures_written() {
     }
     let job = millrace(args!["evaluate", "--qrels", qrels, "-m", "gm_map", run]);
     job.fails(2).says("`gm_map` is not a measure").says("ndcg_cut_10");
+    let job = millrace(args!["evaluate", "--qrels", qrels, "-m", "AP,P@5", run]);
+    job.fails(2).says("each of several has its own -m");
 }
 
 /// Values that the first hits cannot have are named, with the `-k` that is enough.
@@ -383,6 +385,19 @@ fn too_few_hits_for_a_measure_are_remarked_on() {
     let few = "AP, RR, R@100, R@1000, Bpref: only the first 10 hits of a query count here";
     query("10").says(few).says("-k 1000 is enough");
     assert!(!query("1000").stderr.contains("count here"));
+    let evaluate = |run: &[u8], measures: &str| {
+        let measures = measures.split(',').flat_map(|measure| ["-m", measure]);
+        millrace(args!["evaluate", "--qrels", qrels, "-"]).args(measures).stdin(run).ok()
+    };
+    let run = query("10").stdout;
+    evaluate(&run, "AP,R@5,R@100").says("-: AP, R@100: only the first 10 hits of a query count");
+    evaluate(&run, "AP").says("-k 1000 is enough");
+    // What no cutoff explains: rankings of several lengths, enough hits, counts of hits.
+    let uneven = run.split_inclusive(|&byte| byte == b'\n').skip(1).flatten().copied();
+    let uneven: Vec<u8> = uneven.collect();
+    for (run, measures) in [(&uneven, "AP,R@100"), (&run, "P@10,R@5"), (&run, "NumRet,SetP")] {
+        assert!(!evaluate(run, measures).stderr.contains("count here"), "{measures}");
+    }
     let tune = |k: &str| {
         let job = millrace(args!["tune", "--index", index, "--qrels", qrels, "-k", k, queries]);
         job.args(["--k1", "1", "--b", "0.5", "--folds", "2"]).ok()

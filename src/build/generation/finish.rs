@@ -100,6 +100,9 @@ pub(super) fn finish(
         let (count, first) = (documents.misfits, std::mem::take(&mut documents.first_misfits));
         options.note(&Note::Misfits { count, first });
     }
+    if let Some(remark) = build.plan.input.remark_on_values(&documents.filled).filter(|_| whole) {
+        options.note(&Note::Fields(remark));
+    }
     tell(options, build, &statistics, &documents.skipped, &documents.first_skipped, whole);
     let description = Description {
         command: options.command.clone(),

@@ -84,6 +84,11 @@ impl PieceColumns {
         Self { columns, ..Self::default() }
     }
 
+    /// Whether each column has a value.
+    pub(crate) fn filled(&self) -> impl Iterator<Item = bool> {
+        self.columns.iter().map(|column| !column.keys.is_empty())
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.columns.iter().map(ColumnValues::bytes).sum()
     }

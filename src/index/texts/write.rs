@@ -50,6 +50,12 @@ impl PieceTexts {
         self.ends.iter().map(move |&end| &self.bytes[std::mem::replace(&mut start, end)..end])
     }
 
+    /// Whether each part has bytes in some document.
+    pub(crate) fn filled(&self) -> impl Iterator<Item = bool> {
+        let of = |part| self.each().skip(part).step_by(self.parts);
+        (0..self.parts).map(move |part| of(part).any(|text| !text.is_empty()))
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
     }

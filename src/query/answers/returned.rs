@@ -27,7 +27,8 @@ impl ReturnedPlace {
         column_of(name, columns).map(Self::Column).map_err(|why| match stored.is_empty() {
             true => why,
             false => {
-                let names = columns.iter().map(|column| &column.name).chain(stored);
+                let fields = stored.iter().filter(|name| column_of(name, columns).is_err());
+                let names = columns.iter().map(|column| &column.name).chain(fields);
                 let what = "no column and no stored field of the index";
                 unknown_name(name, what, names.map(String::as_str).collect())
             }

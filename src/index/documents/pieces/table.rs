@@ -28,6 +28,8 @@ pub(crate) struct DocumentsDone {
     /// Values that their columns cannot take, and messages of the first.
     pub misfits: u64,
     pub first_misfits: Vec<String>,
+    /// Whether any document has a value of each column, and of each text that is kept.
+    pub filled: Vec<bool>,
 }
 
 /// Says where the documents of a build stand. The last of it and of the [`PieceRows`] that it gave
@@ -72,6 +74,7 @@ struct TableSum {
     first_skipped: Vec<String>,
     misfits: u64,
     first_misfits: Vec<String>,
+    filled: Vec<bool>,
 }
 
 /// The documents of a piece, and where they stand.
@@ -146,6 +149,7 @@ impl DocumentsTable {
         self.lines += piece.lines;
         let mut placed = None;
         if let Some(first) = piece.rows.locations.first() {
+            self.note_filled(&piece);
             let first_input = first.input;
             let name_bytes = piece.rows.name_bytes(input_name, lines);
             let (run, place) =
@@ -226,6 +230,14 @@ impl DocumentsTable {
         Ok(())
     }
 
+    fn note_filled(&self, piece: &PieceDocuments) {
+        let mut sum = lock(&self.shared.sum);
+        let columns = piece.columns.iter().flat_map(PieceColumns::filled);
+        let own: Vec<_> = columns.chain(piece.texts.iter().flat_map(PieceTexts::filled)).collect();
+        sum.filled.resize(own.len(), false);
+        sum.filled.iter_mut().zip(own).for_each(|(all, own)| *all |= own);
+    }
+
     fn end_run(&mut self) -> Result<(), TableCause> {
         self.run.take().map_or(Ok(()), |(run, _)| self.shared.leave(run))
     }
@@ -300,7 +312,7 @@ impl SharedTable {
             return Ok(None);
         };
         let sum = sum.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let TableSum { runs, empty, skipped, first_skipped, misfits, first_misfits } = sum;
+        let TableSum { runs, empty, skipped, first_skipped, misfits, first_misfits, filled } = sum;
         let runs: Vec<DocumentsEntry> = runs.into_values().collect();
         Ok(Some(DocumentsDone {
             documents: runs.iter().map(|run| run.documents).sum(),
@@ -311,6 +323,7 @@ impl SharedTable {
             first_skipped,
             misfits,
             first_misfits,
+            filled,
         }))
     }
 }
