@@ -72,6 +72,13 @@ pub struct KeptEntry {
     pub documents: u64,
 }
 
+impl fmt::Display for KeptEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let documents = number_of(self.documents, "document", "documents");
+        write!(f, "generation {}, {}, {documents}", self.generation, date(self.created))
+    }
+}
+
 impl KeptEntry {
     /// Those of an index that can be read; `check` tells of others.
     fn all(index: &Path) -> Vec<Self> {
@@ -248,10 +255,7 @@ impl fmt::Display for Contents {
         row("runs", count(self.runs))?;
         row("generation", self.generation.to_string())?;
         row("made", format!("{} by `{}`", date(self.created), self.command))?;
-        for KeptEntry { generation, created, documents } in &self.kept {
-            let documents = number_of(*documents, "document", "documents");
-            row("kept", format!("generation {generation}, {}, {documents}", date(*created)))?;
-        }
+        self.kept.iter().try_for_each(|kept| row("kept", kept.to_string()))?;
         for input in self.input_files.iter().take(SHOWN_INPUTS) {
             let fields = |what: &str, fields: &[String]| match fields {
                 [] => String::new(),
