@@ -146,6 +146,7 @@ pub use text::fields::IndexFields;
 pub use tune::{Goal, Grid, Topic, Tried, tune};
 pub use update::{Update, Updated, Writer};
 
+#[cfg(feature = "program")]
 #[doc(hidden)]
 pub mod inside;
 

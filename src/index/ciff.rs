@@ -72,11 +72,16 @@ pub fn export_file(
             packed.finish()?;
             exported
         }
+        #[cfg(feature = "formats")]
         "zst" | "zstd" => {
             let mut packed = zstd::Encoder::new(&mut out, zstd::DEFAULT_COMPRESSION_LEVEL)?;
             let exported = export(generation, description, &mut packed, progress)?;
             packed.finish()?;
             exported
+        }
+        #[cfg(not(feature = "formats"))]
+        "zst" | "zstd" => {
+            return Err(IndexError::refused(path, "zstd needs the feature `formats`").into());
         }
         "bz2" | "xz" => {
             return Err(IndexError::refused(path, "CIFF is compressed as .gz or .zst").into());

@@ -7,6 +7,7 @@
 //! merged or ordered run.
 
 mod carry;
+mod packing;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -20,14 +21,13 @@ use crate::index::files::map::Map;
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, padding};
 use crate::index::generations::manifest::{RunEntry, Settings};
 use bytemuck::{AnyBitPattern, NoUninit};
+use packing::{Decoder, DecoderDictionary, can_pack};
 use serde_json::value::RawValue;
 use std::fmt;
 use std::io::Read;
 use std::path::Path;
 use std::sync::OnceLock;
 use twox_hash::XxHash3_64;
-use zstd::dict::DecoderDictionary;
-use zstd::stream::read::Decoder;
 
 const BODY: u64 = HEADER_BYTES as u64;
 
@@ -203,6 +203,7 @@ impl RunTexts {
         block: &TextBlock,
         raw: &mut Vec<u8>,
     ) -> Result<(), IndexError> {
+        can_pack(self.map.path())?;
         let start = if place == 0 { 0 } else { self.block(place - 1)?.end };
         let bytes = block.end.checked_sub(start).filter(|_| block.end <= self.block_bytes);
         let wrong = |found: String| {

@@ -22,7 +22,7 @@ use crate::input::error::InputError;
 use crate::input::hash::InputHash;
 use crate::input::piece::Piece;
 use crate::input::splits::{OpenedInput, Split};
-use crate::input::streams::decoder::zstd::MOST_WINDOW_LOG;
+use crate::input::streams::decoder::MOST_WINDOW_LOG;
 use crate::input::streams::split_stream::{FileBlock, SplitStream};
 use crate::order::{BLOCK_BYTES, Budget, Position};
 use std::io::{ErrorKind, Read as _};
@@ -170,7 +170,10 @@ impl OpenSplit {
             self.block = self.next_block(build)?;
         }
         let Some(block) = &self.block else { return Ok(DecompressStep::Waits) };
-        let (piece, done) = self.stream.step(block)?;
+        let (piece, done) = self.stream.step(block).map_err(|source| {
+            let path = build.plan.input.path(block.input).to_string();
+            InputError::Io { path, source }
+        })?;
         accept(&build.plan, &self.stream, block, done)?;
         if done
             && block.ends_input

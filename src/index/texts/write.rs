@@ -2,6 +2,7 @@
 //! taken in the order of the run and cut into blocks, which the same threads compress.
 
 use super::TextBlock;
+use super::packing::{Compressor, EncoderDictionary, can_pack, from_continuous};
 use crate::crew::lock;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{FileEntry, StorageFile};
@@ -9,8 +10,6 @@ use crate::index::format::{FileHeader, FileKind, run_file, run_name};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use zstd::bulk::Compressor;
-use zstd::dict::{EncoderDictionary, from_continuous};
 
 /// A block ends behind the text with which it has this many bytes.
 pub(super) const BLOCK_BYTES: usize = if cfg!(test) { 1 << 9 } else { 16 << 10 };
@@ -96,6 +95,7 @@ impl std::fmt::Debug for TextsState {
 impl TextsFile {
     /// Creates the file of run `number`, of whose documents this many `parts` are kept.
     pub(crate) fn create(generation: &Path, number: u32, parts: usize) -> Result<Self, IndexError> {
+        can_pack(generation)?;
         let name = run_file(&run_name(number), FileKind::Texts);
         let file = StorageFile::create(generation, &name)?;
         let (waiting, taken, open, cut, sample) = Default::default();

@@ -1,14 +1,14 @@
 //! Decodes the bytes of a file to the stream that its documents stand in.
 
-pub(crate) mod bzip2;
+#[cfg(feature = "formats")]
+mod bzip2;
 pub(crate) mod gzip;
-pub(crate) mod xz;
-pub(crate) mod zstd;
+#[cfg(feature = "formats")]
+mod xz;
+#[cfg(feature = "formats")]
+mod zstd;
 
-use self::bzip2::Bzip2;
 use self::gzip::Gzip;
-use self::xz::Xz;
-use self::zstd::Zstd;
 use crate::input::Compression;
 use std::{fmt, io};
 
@@ -27,6 +27,8 @@ pub enum DecodeError {
     },
     /// Behind the last member of gzip.
     Garbage,
+    /// The library was compiled without the feature `formats`.
+    LeftOut,
 }
 
 impl fmt::Display for DecodeError {
@@ -35,6 +37,9 @@ impl fmt::Display for DecodeError {
             Self::CutShort => f.write_str("the compressed stream is cut short"),
             Self::Damaged { what } => write!(f, "damaged {what}"),
             Self::Window { bytes } => write!(f, "this needs a window of {bytes} bytes"),
+            Self::LeftOut => f.write_str(
+                "this is compressed by zstd, bzip2 or xz, which is read with the feature `formats` of millrace",
+            ),
             Self::Garbage => f.write_str("bytes after the last gzip member are not gzip"),
         }
     }
@@ -79,34 +84,63 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Decompresses one file, of any number of members, frames or streams, as its blocks come in.
-pub enum Decoder {
-    Plain,
-    Gzip(Box<Gzip>),
-    Zstd(Zstd),
-    Bzip2(Box<Bzip2>),
-    Xz(Xz),
+/// The largest window of a stream that is read, as a power of two: 128 MiB, as `zstd --long=27`
+/// writes and the tool of zstd itself reads without being asked.
+pub(crate) const MOST_WINDOW_LOG: u32 = 27;
+
+/// A decoder of one kind of compression.
+pub(crate) trait Decode: Send {
+    /// Takes windows of this many bytes, which were [asked for](DecodeError::Window).
+    fn allow(&mut self, _bytes: u64) {}
+
+    /// As [`Decoder::decode`].
+    fn decode(&mut self, input: &[u8], out: &mut Output<'_>) -> TakenBytes;
+
+    /// Is told that the input ends.
+    fn finish(&mut self) -> Result<(), DecodeError>;
 }
 
+struct Plain;
+
+impl Decode for Plain {
+    fn decode(&mut self, input: &[u8], out: &mut Output<'_>) -> TakenBytes {
+        let n = input.len().min(out.rest().len());
+        out.rest()[..n].copy_from_slice(&input[..n]);
+        out.advance(n);
+        Ok(n)
+    }
+
+    fn finish(&mut self) -> Result<(), DecodeError> {
+        Ok(())
+    }
+}
+
+/// Decompresses one file, of any number of members, frames or streams, as its blocks come in.
+pub struct Decoder(Box<dyn Decode>);
+
 impl Decoder {
+    /// A decoder that begins no window of more than 2^`window_log` bytes unless it is allowed.
+    ///
     /// # Errors
-    /// When a library has no memory for it.
+    /// When a library has no memory for it, or this one was compiled without it.
+    #[cfg_attr(not(feature = "formats"), allow(unused_variables))]
     pub fn new(compression: Compression, window_log: u32) -> Result<Self, DecodeError> {
-        Ok(match compression {
-            Compression::None => Self::Plain,
-            Compression::Gzip => Self::Gzip(Box::default()),
-            Compression::Zstd => Self::Zstd(Zstd::new(window_log)?),
-            Compression::Bzip2 => Self::Bzip2(Box::default()),
-            Compression::Xz => Self::Xz(Xz::new(window_log)?),
-        })
+        Ok(Self(match compression {
+            Compression::None => Box::new(Plain),
+            Compression::Gzip => Box::new(Gzip::default()),
+            #[cfg(feature = "formats")]
+            Compression::Zstd => Box::new(zstd::Zstd::new(window_log)?),
+            #[cfg(feature = "formats")]
+            Compression::Bzip2 => Box::new(bzip2::Bzip2::default()),
+            #[cfg(feature = "formats")]
+            Compression::Xz => Box::new(xz::Xz::new(window_log)?),
+            #[cfg(not(feature = "formats"))]
+            _ => return Err(DecodeError::LeftOut),
+        }))
     }
 
     pub(crate) fn allow_window(&mut self, bytes: u64) {
-        match self {
-            Self::Zstd(zstd) => zstd.allow(bytes),
-            Self::Xz(xz) => xz.allow(bytes),
-            _ => {}
-        }
+        self.0.allow(bytes);
     }
 
     /// Decodes from `input` to `out`, as far as that has room. Returns the bytes of `input` that
@@ -116,29 +150,12 @@ impl Decoder {
     /// Damage; `out` has what stood before it. `Window` before anything is done; the same input may
     /// be given again when the window is allowed.
     pub fn decode(&mut self, input: &[u8], out: &mut Output<'_>) -> Result<usize, DecodeError> {
-        match self {
-            Self::Plain => {
-                let n = input.len().min(out.rest().len());
-                out.rest()[..n].copy_from_slice(&input[..n]);
-                out.advance(n);
-                Ok(n)
-            }
-            Self::Gzip(gzip) => gzip.decode(input, out),
-            Self::Zstd(zstd) => zstd.decode(input, out),
-            Self::Bzip2(bzip2) => bzip2.decode(input, out),
-            Self::Xz(xz) => xz.decode(input, out),
-        }
+        self.0.decode(input, out)
     }
 
     /// Is told that the input ends.
     pub(crate) fn finish(&mut self) -> Result<(), DecodeError> {
-        match self {
-            Self::Plain => Ok(()),
-            Self::Gzip(gzip) => gzip.finish(),
-            Self::Zstd(zstd) => zstd.finish(),
-            Self::Bzip2(bzip2) => bzip2.finish(),
-            Self::Xz(xz) => xz.finish(),
-        }
+        self.0.finish()
     }
 }
 

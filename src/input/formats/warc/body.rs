@@ -13,7 +13,7 @@ use super::http::Response;
 use crate::input::Compression;
 use crate::input::formats::KEPT_BUFFER_BYTES;
 use crate::input::streams::decoder::gzip::Gzip;
-use crate::input::streams::decoder::{DecodeError, Decoder, Output, TakenBytes};
+use crate::input::streams::decoder::{Decode, DecodeError, Decoder, Output, TakenBytes};
 use crate::input::turns::Turn;
 use flate2::{Decompress, FlushDecompress, Status};
 use std::io::Read;
@@ -202,6 +202,12 @@ impl BodyOut<'_> {
         }
     }
 
+    #[cfg(not(feature = "formats"))]
+    fn fill_brotli(&mut self, _: &[u8]) -> Result<(), BodyError> {
+        Err(BodyError::NotInflated { coding: "br" })
+    }
+
+    #[cfg(feature = "formats")]
     fn fill_brotli(&mut self, input: &[u8]) -> Result<(), BodyError> {
         let mut decoder = brotli_decompressor::Decompressor::new(input, STEP_BYTES);
         loop {

@@ -1,10 +1,10 @@
 //! Decompresses a bzip2 file of any number of streams, as its bytes come in.
 
-use super::{DecodeError, Output, TakenBytes};
+use super::{Decode, DecodeError, Output, TakenBytes};
 use bzip2::{Decompress, Status};
 
 /// Decompresses stream after stream, since parallel compressors write many.
-pub struct Bzip2 {
+pub(super) struct Bzip2 {
     decoder: Decompress,
     open: bool,
     /// Whether a stream has ended, behind which padding may stand.
@@ -17,8 +17,8 @@ impl Default for Bzip2 {
     }
 }
 
-impl Bzip2 {
-    pub(crate) fn decode(&mut self, input: &[u8], out: &mut Output<'_>) -> TakenBytes {
+impl Decode for Bzip2 {
+    fn decode(&mut self, input: &[u8], out: &mut Output<'_>) -> TakenBytes {
         let mut at = 0;
         while !out.is_full() {
             if !self.open {
@@ -54,7 +54,7 @@ impl Bzip2 {
         Ok(at)
     }
 
-    pub(crate) fn finish(&self) -> Result<(), DecodeError> {
+    fn finish(&mut self) -> Result<(), DecodeError> {
         if self.open || !self.any { Err(DecodeError::CutShort) } else { Ok(()) }
     }
 }

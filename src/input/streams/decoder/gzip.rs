@@ -1,6 +1,6 @@
 //! Inflates a gzip stream of any number of members (RFC 1952), as its bytes come in.
 
-use super::{DecodeError, Output, TakenBytes};
+use super::{Decode, DecodeError, Output, TakenBytes};
 use crate::input::streams::whole::WholeDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -27,7 +27,7 @@ enum GzipState {
     Padding,
 }
 
-pub struct Gzip {
+pub(crate) struct Gzip {
     state: GzipState,
     inflate: Decompress,
     /// Inflates small members, if it could be made.
@@ -51,15 +51,8 @@ impl Default for Gzip {
     }
 }
 
-impl Gzip {
-    pub(crate) fn reset(&mut self) {
-        self.state = GzipState::Header;
-        self.last_member = 0;
-        self.held.clear();
-        self.members = 0;
-    }
-
-    pub(crate) fn decode(&mut self, input: &[u8], out: &mut Output<'_>) -> TakenBytes {
+impl Decode for Gzip {
+    fn decode(&mut self, input: &[u8], out: &mut Output<'_>) -> TakenBytes {
         let mut at = 0;
         while at < input.len() {
             match self.state {
@@ -77,17 +70,26 @@ impl Gzip {
         Ok(at)
     }
 
-    pub(crate) fn finish(&self) -> Result<(), DecodeError> {
-        match self.state {
-            GzipState::Padding => Ok(()),
-            GzipState::Header if self.held.is_empty() && self.members > 0 => Ok(()),
-            _ => Err(DecodeError::CutShort),
-        }
+    fn finish(&mut self) -> Result<(), DecodeError> {
+        if self.is_whole() { Ok(()) } else { Err(DecodeError::CutShort) }
+    }
+}
+
+impl Gzip {
+    pub(crate) fn reset(&mut self) {
+        self.state = GzipState::Header;
+        self.last_member = 0;
+        self.held.clear();
+        self.members = 0;
     }
 
     /// Whether all members that have come are whole, and one is.
     pub(crate) fn is_whole(&self) -> bool {
-        self.finish().is_ok()
+        match self.state {
+            GzipState::Padding => true,
+            GzipState::Header => self.held.is_empty() && self.members > 0,
+            _ => false,
+        }
     }
 
     fn header(&mut self, input: &[u8]) -> Result<usize, DecodeError> {

@@ -1,6 +1,6 @@
 //! Decompresses an xz file of any number of streams, as its bytes come in.
 
-use super::{DecodeError, Output, TakenBytes};
+use super::{Decode, DecodeError, Output, TakenBytes};
 use liblzma::stream::{Action, CONCATENATED, Error, Status, Stream};
 
 /// Memory that a decoder takes beside its dictionary.
@@ -9,7 +9,7 @@ const BESIDE_BYTES: u64 = 1 << 20;
 /// The format has no larger dictionaries than 1.5 GiB, and a filter beside one.
 const MOST_MIB: u64 = 2048;
 
-pub struct Xz {
+pub(super) struct Xz {
     decoder: Stream,
     /// All streams are at their end, once the input is.
     ended: bool,
@@ -19,17 +19,11 @@ pub struct Xz {
 
 impl Xz {
     /// Makes a decoder that takes dictionaries of up to 2^`window_log` bytes; a larger one has to
-    /// be [allowed](Self::allow).
-    pub(crate) fn new(window_log: u32) -> Result<Self, DecodeError> {
+    /// be [allowed](Decode::allow).
+    pub(super) fn new(window_log: u32) -> Result<Self, DecodeError> {
         let most = (1 << window_log) + BESIDE_BYTES;
         let decoder = Stream::new_stream_decoder(most, CONCATENATED).map_err(damaged)?;
         Ok(Self { decoder, ended: false, wanted: None })
-    }
-
-    /// Lets blocks be decoded that need this many bytes, which were [asked
-    /// for](DecodeError::Window).
-    pub(crate) fn allow(&mut self, bytes: u64) {
-        self.wanted = self.wanted.filter(|wanted| *wanted > bytes);
     }
 
     /// Finds how many bytes the block needs before which the decoder has stopped: the library tells
@@ -39,8 +33,14 @@ impl Xz {
         let needed = limits.find(|limit| self.decoder.set_memlimit(*limit).is_ok());
         needed.ok_or_else(|| DecodeError::Damaged { what: "xz data (its dictionary)".into() })
     }
+}
 
-    pub(crate) fn decode(&mut self, input: &[u8], out: &mut Output<'_>) -> TakenBytes {
+impl Decode for Xz {
+    fn allow(&mut self, bytes: u64) {
+        self.wanted = self.wanted.filter(|wanted| *wanted > bytes);
+    }
+
+    fn decode(&mut self, input: &[u8], out: &mut Output<'_>) -> TakenBytes {
         let mut at = 0;
         let mut is_begun = false;
         if let Some(bytes) = self.wanted {
@@ -70,7 +70,7 @@ impl Xz {
         Ok(at)
     }
 
-    pub(crate) fn finish(&mut self) -> Result<(), DecodeError> {
+    fn finish(&mut self) -> Result<(), DecodeError> {
         if self.ended {
             return Ok(());
         }

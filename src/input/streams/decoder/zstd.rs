@@ -7,14 +7,10 @@
 //! Web archives may begin with a dictionary for all that follows, in a frame of its own, packed or
 //! not (the use of Zstandard in WARC files, as IIPC describes it).
 
-use super::{DecodeError, Output, TakenBytes};
+use super::{Decode, DecodeError, MOST_WINDOW_LOG, Output, TakenBytes};
 use zstd::stream::raw::{DParameter, Decoder, Operation};
 
-/// The largest window that is read, as a power of two: 128 MiB, as `zstd --long=27` writes and the
-/// tool of zstd itself reads without being asked.
-pub(crate) const MOST_WINDOW_LOG: u32 = 27;
-
-pub struct Zstd {
+pub(super) struct Zstd {
     decoder: Decoder<'static>,
     open: bool,
     /// The last output was filled, so that the library may hold more.
@@ -42,54 +38,13 @@ enum ZstdWindow {
 
 impl Zstd {
     /// Makes a decoder that begins no frame with a window over 2^`window_log` bytes unless it is
-    /// [allowed](Self::allow).
-    pub(crate) fn new(window_log: u32) -> Result<Self, DecodeError> {
+    /// [allowed](Decode::allow).
+    pub(super) fn new(window_log: u32) -> Result<Self, DecodeError> {
         let decoder = decoder_with(&[])?;
         let head = Vec::new();
         let allowed = 1 << window_log;
         let dictionary = Some(Vec::new());
         Ok(Self { decoder, open: false, full: false, head, allowed, dictionary })
-    }
-
-    pub(crate) fn allow(&mut self, bytes: u64) {
-        self.allowed = self.allowed.max(bytes);
-    }
-
-    pub(crate) fn decode(&mut self, input: &[u8], out: &mut Output<'_>) -> TakenBytes {
-        let mut at = self.dictionary(input)?;
-        while (at < input.len() || self.full) && !out.is_full() {
-            if self.open || self.full {
-                at += self.run(Some(&input[at..]), out)?;
-                continue;
-            }
-            // Between frames: a header, byte by byte.
-            let held = self.head.len();
-            let begin = at;
-            let window = loop {
-                match window(&self.head) {
-                    ZstdWindow::More if at == input.len() => return Ok(at),
-                    ZstdWindow::More => {
-                        self.head.push(input[at]);
-                        at += 1;
-                    }
-                    ZstdWindow::Bytes(bytes) => break bytes,
-                }
-            };
-            if window > self.allowed {
-                self.head.truncate(held);
-                return match begin {
-                    0 => Err(DecodeError::Window { bytes: window }),
-                    // What stood before is done with; the next call begins here.
-                    _ => Ok(begin),
-                };
-            }
-            while !self.head.is_empty() {
-                let taken = self.run(None, out)?;
-                self.head.drain(..taken);
-            }
-            self.open = true;
-        }
-        Ok(at)
     }
 
     /// Takes what belongs to a dictionary; returns the bytes of `input` that do.
@@ -140,8 +95,51 @@ impl Zstd {
         self.full = out.is_full();
         Ok(status.bytes_read)
     }
+}
 
-    pub(crate) fn finish(&self) -> Result<(), DecodeError> {
+impl Decode for Zstd {
+    fn allow(&mut self, bytes: u64) {
+        self.allowed = self.allowed.max(bytes);
+    }
+
+    fn decode(&mut self, input: &[u8], out: &mut Output<'_>) -> TakenBytes {
+        let mut at = self.dictionary(input)?;
+        while (at < input.len() || self.full) && !out.is_full() {
+            if self.open || self.full {
+                at += self.run(Some(&input[at..]), out)?;
+                continue;
+            }
+            // Between frames: a header, byte by byte.
+            let held = self.head.len();
+            let begin = at;
+            let window = loop {
+                match window(&self.head) {
+                    ZstdWindow::More if at == input.len() => return Ok(at),
+                    ZstdWindow::More => {
+                        self.head.push(input[at]);
+                        at += 1;
+                    }
+                    ZstdWindow::Bytes(bytes) => break bytes,
+                }
+            };
+            if window > self.allowed {
+                self.head.truncate(held);
+                return match begin {
+                    0 => Err(DecodeError::Window { bytes: window }),
+                    // What stood before is done with; the next call begins here.
+                    _ => Ok(begin),
+                };
+            }
+            while !self.head.is_empty() {
+                let taken = self.run(None, out)?;
+                self.head.drain(..taken);
+            }
+            self.open = true;
+        }
+        Ok(at)
+    }
+
+    fn finish(&mut self) -> Result<(), DecodeError> {
         let is_begun = self.dictionary.as_ref().is_some_and(|held| !held.is_empty());
         let whole = !self.open && self.head.is_empty() && !is_begun;
         if whole { Ok(()) } else { Err(DecodeError::CutShort) }
