@@ -76,7 +76,7 @@ pub(super) async fn add(
         let why = "an index of learned vectors is changed by `millrace update`";
         return Err(HttpFailure::new(StatusCode::CONFLICT, why));
     }
-    let asked = snapshot.generation().inputs().and_then(|inputs| InputReading::of_files(&inputs));
+    let asked = snapshot.generation().inputs().and_then(InputReading::of_files);
     let asked = asked.map_err(|error| HttpFailure::of_index(&error))?.fields;
     let columns = settings.columns.iter().map(|column| &column.name);
     let kept = columns.chain(&settings.stored).cloned().collect();
