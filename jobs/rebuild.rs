@@ -8,7 +8,7 @@ use anyhow::{Context, Error, anyhow, bail};
 use jiff::{SignedDuration, Span, SpanRelativeTo};
 use millrace::inside::build::Notes;
 use millrace::inside::rebuild::{Daemon, JobFile, RebuildError, Status};
-use millrace::inside::shown::now;
+use millrace::inside::shown::{bytes, now, number_of};
 use millrace::{Control, JobError, give_back_large_buffers};
 use std::io::{IsTerminal, Write};
 use std::num::NonZeroUsize;
@@ -85,7 +85,20 @@ fn carry_out(args: &Args, daemon: &Daemon) -> anyhow::Result<()> {
     give_back_large_buffers(daemon.job.build.memory);
     let control = Arc::new(Control::default());
     if args.dry_run {
-        return print(&daemon.rebuild(&control).plan().map_err(|error| explain(error, args))?);
+        let plan = daemon.rebuild(&control).plan().map_err(|error| explain(error, args))?;
+        let mut shown = serde_json::to_value(&plan)?;
+        if !shown["how"]["whole"].is_null() {
+            // Nothing was read that could be counted.
+            shown["documents"] = serde_json::Value::Null;
+            let files = plan.inputs.unchanged + plan.inputs.changed + plan.inputs.added;
+            tell!(
+                "millrace: all would be built anew, from {} of {}; how many documents they have is \
+                 known when they are read",
+                number_of(files, "file", "files"),
+                bytes(plan.read_bytes)
+            );
+        }
+        return print(&shown);
     }
     let once = args.once || args.from_nothing;
     if !once {

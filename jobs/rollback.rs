@@ -35,7 +35,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         false => {
             let RolledBack { from, to, held } = rollback(&args.index, args.to)?;
             let hold = if held.is_some() { "; rebuilds leave it so, until --release" } else { "" };
-            let said = format!("generation {to} is live; generation {from} is kept{hold}");
+            let said = format!(
+                "generation {to} is live; generation {from} is kept{hold}; to go back to it: \
+                 millrace rollback --index {} --to {from}",
+                args.index.display()
+            );
             (said, json!({"from": from, "to": to, "held": held}))
         }
     };

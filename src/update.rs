@@ -17,7 +17,7 @@ mod writer;
 
 pub use writer::Writer;
 
-use crate::build::{BuildError, BuildOptions, Note, Notes, build_part};
+use crate::build::{BuildError, BuildOptions, Input, Note, Notes, build_part};
 use crate::crew;
 use crate::index::deletions::live_runs;
 use crate::index::documents::RunDocuments;
@@ -34,6 +34,7 @@ use crate::index::generations::manifest::{Manifest, RunEntry, Settings, Statisti
 use crate::index::inputs::{InputEntry, InputsFile};
 use crate::index::merge::Merging;
 use crate::input::Format;
+use crate::input::list::InputReading;
 use crate::input::splits::{MEMORY, STDIN};
 use crate::input::wanted::WantedInput;
 use crate::query::filter::{FilterError, PassingDocuments};
@@ -89,6 +90,9 @@ pub struct Updated {
     pub documents: u64,
     /// Runs behind that.
     pub runs: usize,
+    /// How many documents each name had that was to be deleted, in the order of the names.
+    #[serde(skip)]
+    pub(crate) of_names: Vec<u32>,
     /// The new generation; none if nothing was published.
     pub generation: Option<u32>,
     /// What was noticed, in the input and of PageRanks.
@@ -217,7 +221,8 @@ impl Update {
 fn accept(index: &Path, live: &Manifest) -> Result<(), BuildError> {
     let keeper = index.join(HISTORY);
     if keeper.exists() && !keeper.join(WRITABLE).exists() {
-        return Err(BuildError::KeptByJob { index: index.to_path_buf() });
+        let instead = "change its sources and rebuild it, or give it `writable = true`".to_string();
+        return Err(BuildError::KeptByJob { index: index.to_path_buf(), instead });
     }
     if live.order.as_ref().is_some_and(|order| order.global.is_some()) {
         let why = "its documents are in global order, which holds for all of them together: build \
@@ -325,6 +330,17 @@ impl Change<'_> {
     fn part(&self, mut build: BuildOptions, folder: &Path) -> Result<Part, BuildError> {
         let settings = &self.live.settings;
         build.analysis = self.live.analysis(self.from)?;
+        if matches!(build.input, Input::Paths(_)) {
+            let was = InputReading::of_files(&InputsFile::open(self.from, self.live)?)?;
+            let or = |asked: &mut Vec<String>, was| {
+                if asked.is_empty() {
+                    *asked = was;
+                }
+            };
+            or(&mut build.fields.names, was.fields.names);
+            or(&mut build.fields.texts, was.fields.texts);
+            build.encoding = build.encoding.or(was.encoding);
+        }
         build.form = settings.form().unwrap_or_default();
         build.index_fields = settings.index_fields();
         build.columns = settings.columns.clone();
@@ -388,21 +404,23 @@ impl Change<'_> {
         all.expect(
             names.len() + part.map_or(0, |part| part.manifest.statistics.documents as usize),
         )?;
-        // Returns the first document of the name, if there is one.
+        // Returns the first document of the name, if there is one, and how many there are.
         let mut find = |name: &[u8]| {
             let found = all.of(name)?;
             found.iter().for_each(|&(run, docid)| gone[run].push(docid));
-            Ok::<_, IndexError>(found.first().copied())
+            Ok::<_, IndexError>((found.first().copied(), found.len() as u32))
         };
         for name in names {
-            updated.absent += u64::from(find(name)?.is_none());
+            let (_, count) = find(name)?;
+            updated.absent += u64::from(count == 0);
+            updated.of_names.push(count);
         }
         let mut replaced = Vec::new();
         if let Some(Part { folder, manifest, .. }) = part {
             for run in &manifest.runs {
                 let documents = RunDocuments::open_mapped(folder, run)?;
                 for docid in 0..documents.len() {
-                    replaced.extend(find(documents.name(docid)?)?);
+                    replaced.extend(find(documents.name(docid)?)?.0);
                 }
             }
         }

@@ -79,14 +79,13 @@ pub enum BuildError {
         docid: u32,
         earlier: u32,
     },
-    /// Documents are added and deleted by rebuilds alone.
-    #[error(
-        "{}: a job file keeps this index: change its sources and rebuild it, or give it `writable = true`",
-        index.display()
-    )]
+    /// What is in the index is decided by rebuilds alone.
+    #[error("{}: a job file keeps this index: {instead}", index.display())]
     KeptByJob {
         /// The folder of the index.
         index: std::path::PathBuf,
+        /// What to do.
+        instead: String,
     },
     /// Too many documents would go.
     #[error(

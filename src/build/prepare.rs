@@ -9,6 +9,7 @@ use super::{memory, place};
 use crate::dataflow::build::context::InputRead;
 use crate::dataflow::together::SharedSetting;
 use crate::index::columns::Column;
+use crate::index::format::HISTORY;
 use crate::input::Format;
 use crate::input::folder::FolderWalk;
 use crate::input::list::InputReading;
@@ -129,6 +130,19 @@ impl Ready {
         let settings = Vec::new();
         Ok(Self { began, resident, gpus, roles, budget, plan, sample, whole, settings })
     }
+}
+
+/// Refuses to put a build in the place of what a job file keeps, unless a rebuild does.
+pub(super) fn accept_index(options: &BuildOptions) -> Result<(), BuildError> {
+    let kept = options.index.join(HISTORY);
+    if matches!(options.input, Input::Plan(_)) || !kept.exists() {
+        return Ok(());
+    }
+    let instead = format!(
+        "bring it up to date by `millrace rebuild JOB.toml --once`, or remove {} to build by hand",
+        kept.display()
+    );
+    Err(BuildError::KeptByJob { index: options.index.clone(), instead })
 }
 
 /// Refuses names of fields that are there twice, or are none.

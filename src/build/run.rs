@@ -5,7 +5,7 @@ use super::error::BuildError;
 use super::generation::{Built, Which, build_generation};
 use super::guards::{NewContent, statistics_of};
 use super::options::{BuildOptions, OnProgress};
-use super::prepare::Ready;
+use super::prepare::{Ready, accept_index};
 use super::report::BuildReport;
 use super::shard;
 use crate::index::documents::duplicates::SameName;
@@ -40,7 +40,10 @@ impl PreparedBuild {
             return Err(SettingError::value("order", why).into());
         }
         let input = match options.peers.clone() {
-            None => Ready::new(&mut options, true)?,
+            None => {
+                accept_index(&options)?;
+                Ready::new(&mut options, true)?
+            }
             Some(peers) => shard::prepare(&mut options, &peers)?,
         };
         Ok(Self { options, input })

@@ -25,7 +25,7 @@ use super::generation::finish::{CutInputs, accept_duplicates};
 use super::generation::{Built, Which, build_generation};
 use super::guards::{NewContent, statistics_of};
 use super::options::{BuildOptions, Peers};
-use super::prepare::Ready;
+use super::prepare::{Ready, accept_index};
 use super::report::{BuildReport, WholeReport};
 use crate::cluster::control_lines::PeerOutcome;
 use crate::dataflow::together::{Cluster, Meeting, outcome_of};
@@ -94,6 +94,7 @@ pub(super) fn prepare(options: &mut BuildOptions, peers: &Peers) -> Result<Ready
 }
 
 fn share(options: &mut BuildOptions, peers: &Peers) -> Result<Ready, BuildError> {
+    accept_index(options)?;
     let mut input = Ready::new(options, false)?;
     if input.plan.reads_once() {
         let why = "standard input and documents in memory cannot be shared among processes: \

@@ -3,11 +3,8 @@
 
 use super::formats::fields::Fields;
 use super::{COMPRESSED, Format};
-#[cfg(feature = "serve")]
 use crate::index::error::IndexError;
-#[cfg(feature = "serve")]
-use crate::index::generations::generation::Generation;
-use crate::index::inputs::InputEntry;
+use crate::index::inputs::{InputEntry, InputsFile};
 use crate::input::streams::encoded::TextEncoding;
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -48,9 +45,8 @@ impl InputReading {
     ///
     /// # Errors
     /// `Damaged`.
-    #[cfg(feature = "serve")]
-    pub(crate) fn of_files(generation: &Generation) -> Result<Self, IndexError> {
-        for entry in generation.inputs()?.iter() {
+    pub(crate) fn of_files(inputs: &InputsFile) -> Result<Self, IndexError> {
+        for entry in inputs.iter() {
             let entry = entry?;
             if !entry.is_by_call() {
                 return Ok(Self::of(&entry));

@@ -132,12 +132,27 @@ impl fmt::Display for HistoryRecord {
             (RebuildOutcome::Published, false) => "built",
         };
         let started = self.started.split('.').next().unwrap_or_default();
+        write!(f, "{started} {:>9.2} s  {outcome:<9}  ", self.seconds)?;
+        if self.outcome == RebuildOutcome::Failed {
+            let reason = self.reason.as_deref().unwrap_or("for no known reason");
+            write!(f, "{reason}; ")?;
+            match self.generation {
+                Some(number) => write!(f, "generation {number} stays live")?,
+                None => write!(f, "there is no generation yet")?,
+            }
+            return self.notify.iter().try_for_each(|why| write!(f, "  {why}"));
+        }
         let generation = self.generation.map_or("-".into(), |number| number.to_string());
-        write!(f, "{started} {:>9.2} s  {outcome:<9}  generation {generation}", self.seconds)?;
         let DocumentCounts { live, added, changed, removed } = self.documents;
         let live = number_of(live, "document", "documents");
-        let [added, changed, removed] = [added, changed, removed].map(count);
-        write!(f, "  {live} (+{added} ~{changed} -{removed})")?;
+        write!(f, "generation {generation}  {live} ")?;
+        match (self.outcome, self.incremental) {
+            (RebuildOutcome::Published, false) => write!(f, "(all built anew)")?,
+            _ => {
+                let [added, changed, removed] = [added, changed, removed].map(count);
+                write!(f, "(+{added} ~{changed} -{removed})")?;
+            }
+        }
         let InputCounts { added, changed, removed, .. } = self.inputs;
         write!(f, "  files +{added} ~{changed} -{removed}")?;
         if let Some(LogCounts { days: [first, last], lists, .. }) = &self.logs {

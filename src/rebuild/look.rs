@@ -51,7 +51,7 @@ pub struct PlannedRebuild {
     pub documents: DocumentCounts,
     /// In the files that have changed, by reason.
     pub skipped: BTreeMap<String, u64>,
-    /// Of the files that have changed.
+    /// Of the files that have changed, or are read because all is built.
     pub read_bytes: u64,
 }
 

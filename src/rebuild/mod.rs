@@ -83,8 +83,11 @@ impl Rebuild<'_> {
     pub fn plan(&self) -> Result<PlannedRebuild, RebuildError> {
         self.job.log_files()?;
         let work = tempfile::tempdir().map_err(RebuildError::io(&std::env::temp_dir()))?;
-        let looked = self.look(work.path(), For::Plan, &mut HistoryRecord::default())?;
+        let mut looked = self.look(work.path(), For::Plan, &mut HistoryRecord::default())?;
         looked.check(self.job, None)?;
+        if matches!(looked.planned.how, RebuildKind::Whole(_)) {
+            looked.planned.read_bytes = looked.plan.bytes();
+        }
         Ok(looked.planned)
     }
 

@@ -1,10 +1,14 @@
 //! `POST /v1/documents`, `DELETE /v1/documents/NAME` and `POST /v1/documents/delete`.
 
-use super::committer::WrittenChange;
+use super::committer::{Committed, WrittenChange};
 use super::documents::AskedDocument;
 use super::failure::HttpFailure;
 use super::parameters::{only, pairs};
 use super::state::Served;
+use crate::index::columns::PieceColumns;
+use crate::index::documents::Location;
+use crate::input::Format;
+use crate::input::formats::values::ValuesParser;
 use crate::input::list::InputReading;
 use crate::input::memory::one_line::LineReader;
 use axum::Json;
@@ -13,7 +17,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Lines of which the answer tells what is wrong with them.
@@ -29,16 +33,34 @@ struct LineError {
 /// What a write has done.
 #[derive(Default, Serialize)]
 struct Written {
-    /// Documents that were taken, each in place of all that had its name; or names that were asked
-    /// to go.
-    documents: usize,
+    /// Documents that were taken, each in place of all that had its name; or that were deleted,
+    /// which only a commit knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    documents: Option<usize>,
+    /// Names to be deleted that no document had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    absent: Option<usize>,
+    /// The commit is not waited for.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    accepted: bool,
     /// The generation that has them; none where that is not waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<u32>,
-    /// Lines that are no documents, and the first of them.
+    /// Lines that are no documents.
     wrong: usize,
+    /// Values that do not fit their columns, and are left out.
+    misfits: u64,
+    /// The first of the wrong lines and of such values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<LineError>,
+}
+
+impl Written {
+    fn note(&mut self, line: usize, error: String) {
+        if self.errors.len() < MOST_ERRORS {
+            self.errors.push(LineError { line, error });
+        }
+    }
 }
 
 /// Adds the documents of a body of JSON lines.
@@ -54,11 +76,12 @@ pub(super) async fn add(
         let why = "an index of learned vectors is changed by `millrace update`";
         return Err(HttpFailure::new(StatusCode::CONFLICT, why));
     }
-    let asked = InputReading::of_files(snapshot.generation());
+    let asked = snapshot.generation().inputs().and_then(InputReading::of_files);
     let asked = asked.map_err(|error| HttpFailure::of_index(&error))?.fields;
     let columns = settings.columns.iter().map(|column| &column.name);
     let kept = columns.chain(&settings.stored).cloned().collect();
     let mut reader = LineReader::new(&asked, settings.index_fields(), kept);
+    let mut values = ValuesParser::new(settings.columns.clone().into(), Arc::default(), false);
     let mut written = Written::default();
     let mut changes = Vec::new();
     for (line, number) in body.split(|&byte| byte == b'\n').zip(1..) {
@@ -69,15 +92,22 @@ pub(super) async fn add(
         };
         match read {
             None => {}
-            Some(Ok(document)) => changes.push(WrittenChange::Add(document)),
+            Some(Ok(document)) => {
+                changes.push(WrittenChange::Add(document));
+                let Some(values) = &mut values else { continue };
+                let mut found = PieceColumns::new(settings.columns.len());
+                values.read((Format::Jsonl, b""), line, &Location::default(), &mut found, None);
+                written.misfits += found.misfits;
+                let details = found.first_misfits.into_iter().map(|misfit| misfit.detail);
+                details.for_each(|detail| written.note(number, detail + ": it is left out"));
+            }
             Some(Err(error)) => {
                 written.wrong += 1;
-                if written.errors.len() < MOST_ERRORS {
-                    written.errors.push(LineError { line: number, error });
-                }
+                written.note(number, error);
             }
         }
     }
+    written.documents = Some(changes.len());
     write(&served, &pairs, changes, written).await
 }
 
@@ -104,7 +134,8 @@ pub(super) async fn delete_list(
     body: Bytes,
 ) -> Result<Response, HttpFailure> {
     let pairs = pairs(&query.unwrap_or_default())?;
-    let names: Vec<String> = serde_json::from_slice(&body).map_err(|error| {
+    // Once each.
+    let names: BTreeSet<String> = serde_json::from_slice(&body).map_err(|error| {
         let why = format!("the body is no list of names in JSON: {error}");
         HttpFailure::new(StatusCode::BAD_REQUEST, why)
     })?;
@@ -129,17 +160,23 @@ async fn write(
         let why = "this server changes nothing (--writable)";
         return Err(HttpFailure::new(StatusCode::FORBIDDEN, why));
     };
-    written.documents = changes.len();
+    let adds = written.documents.is_some();
     if changes.is_empty() {
+        written.documents = Some(0);
         let wrong = written.wrong > 0;
         let status = if wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK };
         return Ok((status, Json(written)).into_response());
     }
     let committed = writes.ask(changes)?;
     if !waits {
+        written.accepted = true;
         return Ok((StatusCode::ACCEPTED, Json(written)).into_response());
     }
-    let generation = committed.await.map_err(|_| HttpFailure::ended())??;
+    let done = committed.await.map_err(|_| HttpFailure::ended())??;
+    let Committed { generation, deleted, absent } = done;
     written.generation = Some(generation);
+    if !adds {
+        (written.documents, written.absent) = (Some(deleted), Some(absent));
+    }
     Ok(Json(written).into_response())
 }

@@ -178,8 +178,22 @@ fn a_rebuild_from_nothing_heals_everything() {
     let plan = millrace(args!["rebuild", &place.job, "--from-nothing", "--dry-run"]).ok();
     assert!(plan.text().contains("this is a rebuild from nothing"), "{plan:?}");
     millrace(args!["rebuild", &place.job, "--from-nothing", "--status"]).fails(2);
+    let line = || {
+        let history = millrace(args!["info", "--history", "--index", place.index()]).ok();
+        history.text().lines().last().unwrap().to_string()
+    };
+    let generation = info(&place.index())["generation"].clone();
+    assert_eq!(place.run("--from-nothing").status, Some(0));
+    assert!(line().contains("  45 documents (all built anew)  files "), "{}", line());
     place.write("a.jsonl", 0..1);
     let refused = place.run("--from-nothing");
     assert!(refused.stderr.contains("fewer than 41 (90% of the 45 before)"), "{refused:?}");
     assert_eq!(place.documents(), 45);
+    assert_eq!(place.run("--once").status, Some(1));
+    let stays = format!(
+        ": nothing was published; generation {} stays live",
+        1 + generation.as_u64().unwrap()
+    );
+    assert!(line().contains(" s  failed     ") && line().ends_with(&stays), "{}", line());
+    assert!(!line().contains("(+"), "{}", line());
 }

@@ -49,6 +49,14 @@ fn a_rollback_holds() {
     let said = place.rollback(&["--json"]);
     assert!(said.text().contains("\"from\":3,\"held\":3,"), "{said:?}");
     assert!(said.stderr.contains("rebuilds leave it so, until --release"), "{said:?}");
+    let back = format!("millrace rollback --index {} --to 3\n", place.index().display());
+    assert!(said.stderr.ends_with(&back), "{said:?}");
+    let listed = millrace(args!["info", "--index", place.index()]).ok();
+    let rows: Vec<&str> = listed.text().lines().filter(|row| row.starts_with("kept  ")).collect();
+    assert_eq!(rows.len(), 2, "{listed:?}");
+    for (row, of) in rows.iter().zip([("generation 1, 20", "40"), ("generation 3, 20", "50")]) {
+        assert!(row.contains(of.0) && row.ends_with(&format!(", {} documents", of.1)), "{row}");
+    }
     millrace(args!["check", "--index", place.index()]).ok();
     let last = place.held();
     assert_eq!((&last["generation"], &last["documents"]["live"]), (&2.into(), &45.into()));
@@ -160,7 +168,13 @@ fn what_ends_a_hold() {
             "a build",
             &|p| {
                 let docs = p.scratch.path("docs");
-                millrace(args!["build", "-w", "1", "--index", p.index(), docs]).ok();
+                let build = args!["build", "-w", "1", "--index", p.index(), docs];
+                // What a job file keeps is not replaced by mistake.
+                let before = snapshot(&p.index());
+                let refused = millrace(&build).fails(1).says("millrace rebuild JOB.toml --once");
+                assert_eq!((refused.stderr.lines().count(), snapshot(&p.index())), (1, before));
+                fs::remove_dir_all(p.index().join("rebuild")).unwrap();
+                millrace(&build).ok();
                 assert!(!p.is_marked());
             },
             50,

@@ -120,6 +120,8 @@ fn an_index_follows_its_sources() {
         (&plan["how"]["whole"], &plan["inputs"]["added"]),
         (&"there is no index".into(), &2.into())
     );
+    assert!(plan["documents"].is_null() && plan["read_bytes"].as_u64() > Some(1000), "{plan}");
+    place.run("--dry-run").says("from 2 files of ").says("known when they are read");
     assert!(!place.index().exists(), "a plan writes nothing");
 
     let first = place.once();

@@ -129,17 +129,16 @@ fn campaign_rebuilds_that_fail_at_every_operation() {
 }
 
 #[test]
-fn rebuilds_and_builds_at_once_leave_a_whole_index() {
+fn rebuilds_and_merges_at_once_leave_a_whole_index() {
     let place = Place::new("[guard]\nmin_documents = 0\n");
     place.once();
-    let docs = place.scratch.path("docs");
     let index = place.index();
     for round in 0..2 {
         let line = |n: u32| format!("{{\"id\": \"d{n}\", \"contents\": \"river {n} {round}\"}}\n");
         place.scratch.write("docs/b.jsonl", (30..45 + round).map(line).collect::<String>());
         let rebuild = || millrace(args!["rebuild", &place.job, "--once", "--quiet"]);
-        let build = millrace(args!["build", "--quiet", "-w", "1", "--index", &index, &docs]);
-        let mut jobs = [rebuild(), build, rebuild()].map(|mut job| {
+        let merge = millrace(args!["merge", "--quiet", "--index", &index]);
+        let mut jobs = [rebuild(), merge, rebuild()].map(|mut job| {
             let mut child = job.spawn();
             (drain(child.stderr.take().unwrap()), child)
         });
@@ -147,7 +146,7 @@ fn rebuilds_and_builds_at_once_leave_a_whole_index() {
             let status = wait(child, "a job beside others");
             let said = std::mem::replace(said, drain(std::io::empty())).join().unwrap();
             let said = String::from_utf8_lossy(&said);
-            // What a rebuild was looking at may be gone when a build has published.
+            // What a rebuild was looking at may be gone when a merge has published.
             let others = [
                 "another rebuild is under way",
                 "another job",

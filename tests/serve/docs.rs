@@ -78,6 +78,28 @@ else:
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
+/// The table has the metrics of a server and of a front, and no others.
+#[test]
+fn the_table_of_metrics_is_true() {
+    let scratch = Scratch::new();
+    let server = server(&scratch);
+    let group = format!("http://{}", server.address);
+    let job = millrace(args!["serve", "--groups", group, "--listen", "127.0.0.1:0"]);
+    let front = Serving::of(job);
+    let mut found = BTreeSet::new();
+    for server in [&server, &front] {
+        server.get("/live").expect(200);
+        let text = String::from_utf8(server.get("/metrics").expect(200).body).unwrap();
+        let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE millrace_"));
+        found.extend(types.map(|of| of.replace(" counter", "_total")));
+    }
+    let found: BTreeSet<&str> = found.iter().filter_map(|of| of.split(' ').next()).collect();
+    let page = read("docs/serve.md");
+    let table = page.split("\n## Metrics\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let told = table.lines().filter_map(|row| row.strip_prefix("| `")?.split('`').next());
+    assert_eq!(told.collect::<BTreeSet<_>>(), found);
+}
+
 /// What is described is what there is: every path and method is answered, and every parameter is
 /// known.
 #[test]

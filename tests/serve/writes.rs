@@ -1,7 +1,7 @@
 //! What was answered is in the index, and the next search of the server sees it.
 
 use super::{index_of, names, records, search};
-use crate::support::http::{Serving, serve_job};
+use crate::support::http::{HttpAnswer, Serving, serve_job};
 use crate::support::{Scratch, args, info, millrace};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -29,9 +29,18 @@ fn a_write_is_seen_by_the_next_search() {
             assert!(names(&search(&server, &[("q", &before)]).expect(200).json()).is_empty());
         }
     }
-    server.ask("DELETE", "/v1/documents/new%201", &[], b"").expect(200);
-    server.ask("DELETE", "/v1/documents?name=new%202", &[], b"").expect(200);
-    server.post("/v1/documents/delete", "[\"new 3\", \"nobody\"]").expect(200);
+    let counts = |answer: HttpAnswer| {
+        let told = answer.expect(200).json();
+        [&told["documents"], &told["absent"]].map(|count| count.as_u64().unwrap())
+    };
+    let delete = |path: &str| counts(server.ask("DELETE", path, &[], b""));
+    assert_eq!(delete("/v1/documents/new%201"), [1, 0]);
+    assert_eq!(delete("/v1/documents/new%201"), [0, 1]);
+    assert_eq!(delete("/v1/documents?name=new%202"), [1, 0]);
+    let list = "[\"new 3\", \"nobody\", \"new 3\"]";
+    assert_eq!(counts(server.post("/v1/documents/delete", list)), [1, 1]);
+    let begun = server.ask("DELETE", "/v1/documents/nobody?wait=none", &[], b"").expect(202).json();
+    assert!(begun["accepted"] == true && begun["documents"].is_null(), "{begun}");
     let left = search(&server, &[("q", "zebra7 zebra8 zebra9 zebra10 zebra11")]).expect(200);
     let mut left = names(&left.json());
     left.sort();
@@ -65,6 +74,49 @@ fn lines_are_read_as_the_index_was() {
     assert_eq!(found["hits"][0]["values"]["note"], json!(["unicorn", 7]));
     let wrong = server.post("/v1/documents", "{\"id\": \"d\"}").expect(400).json();
     assert_eq!(wrong["errors"][0]["error"], "it has no name: sku");
+}
+
+/// Values are counted as `update` counts them, which reads the same lines from a file.
+#[test]
+fn values_that_do_not_fit_are_told() {
+    let scratch = Scratch::new();
+    let index = index_of(&scratch, &records(6, 20));
+    let body = [("a", json!("soon")), ("b", json!(7)), ("c", json!([1, {"x": 2}, 3.5]))]
+        .map(|(id, year)| json!({"id": id, "text": "mill", "year": year}).to_string() + "\n");
+    let file = scratch.write("new.jsonl", body.concat());
+    let update = args!["update", "--index", &index, "--dry-run", file];
+    millrace(update).ok().says("3 values do not fit their columns");
+    let server = Serving::new(&index, &["-w", "1", "--writable"]);
+    let told = server.post("/v1/documents", body.concat()).expect(200).json();
+    assert_eq!([&told["documents"], &told["wrong"], &told["misfits"]], [3, 0, 3], "{told}");
+    assert_eq!(told["errors"][0]["line"], 1);
+    assert_eq!(told["errors"][0]["error"], "`soon` is no value of year:int: it is left out");
+}
+
+/// Deletes of one name that come at once: each document is deleted by one of them.
+#[test]
+fn deletes_that_share_a_commit_are_counted_by_request() {
+    let scratch = Scratch::new();
+    let index = index_of(&scratch, &records(7, 60));
+    let server = Serving::new(&index, &["-w", "1", "--writable"]);
+    let names: Vec<String> = (0..8).map(|number| format!("shared {number}")).collect();
+    for _ in 0..3 {
+        let lines: String = names.iter().map(|name| line(name, "tapir")).collect();
+        server.post("/v1/documents", lines).expect(200);
+        let deleted = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    let told = server.post("/v1/documents/delete", json!(names).to_string());
+                    let told = told.expect(200).json();
+                    let [gone, absent] = ["documents", "absent"].map(|of| told[of].as_u64());
+                    assert_eq!(gone.unwrap() + absent.unwrap(), 8, "{told}");
+                    deleted.fetch_add(gone.unwrap() as usize, Ordering::SeqCst);
+                });
+            }
+        });
+        assert_eq!(deleted.load(Ordering::SeqCst), 8);
+    }
 }
 
 #[test]

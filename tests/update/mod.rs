@@ -287,6 +287,32 @@ fn threads_share_a_writer_and_commits_are_joined() {
     assert_eq!(writer.commit(false).unwrap().generation, None);
 }
 
+/// Names and texts are in the fields that the index was built with, unless others are given.
+#[test]
+fn files_are_read_as_the_index_was() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let csv = |name: &str, text: &str| format!("id,sku,blurb,text\nno,{name},{text},other\n");
+    let input = scratch.write("a.csv", csv("a", "lamp"));
+    let fields = ["--id-field", "sku", "--text-field", "blurb", "--encoding", "latin1"];
+    millrace(args!["build", "--index", &index, input]).args(fields).ok();
+    let add = |name: &str, text: &[u8], more: &[&str]| {
+        let file = scratch.write("new.csv", text);
+        let update = millrace(args!["update", "--index", &index, file]);
+        update.args(more).ok().says("1 document added");
+        millrace(args!["show", "--index", &index, name]).ok();
+    };
+    add("b", b"id,sku,blurb,text\nno,b,caf\xe9,other\n", &[]);
+    add("c", csv("c", "chair").as_bytes(), &["--text-field", "text"]);
+    for (query, found) in [("caf\u{e9}", "b"), ("other", "c"), ("chair", ""), ("lamp", "a")] {
+        let query = args!["query", "--index", &index, "--format", "tsv", "--query", query];
+        let answer = millrace(query).ok();
+        let named = |row: &str| row.split('\t').any(|field| field == found);
+        assert_eq!(answer.text().lines().filter(|row| named(row)).count(), found.len());
+        assert_eq!(answer.text().is_empty(), found.is_empty(), "{answer:?}");
+    }
+}
+
 /// A rebuild leaves what came by call, and changes what came from its files.
 #[test]
 fn an_index_of_a_writable_job_file_takes_updates_beside_rebuilds() {

@@ -3,8 +3,11 @@
 use crate::index::cache_plan::CachePlan;
 use crate::index::error::IndexError;
 use crate::index::files::storage::FileEntry;
+use crate::index::format::generation_name;
 use crate::index::generations::generation::{Generation, with_live};
+use crate::index::generations::keep::kept;
 use crate::index::generations::manifest::held::WhichRuns;
+use crate::index::generations::manifest::summary::Summary;
 use crate::index::generations::manifest::{Manifest, RunEntry, Settings, Statistics};
 use crate::index::inputs::InputEntry;
 use crate::index::inspect::totals::Totals;
@@ -57,6 +60,37 @@ pub struct Contents {
     pub processes: Vec<Totals>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_plan: Option<PlanEntry>,
+    /// Generations to which one can go back, the one that was live last at the end.
+    pub kept: Vec<KeptEntry>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct KeptEntry {
+    pub generation: u32,
+    /// Seconds since 1970 (UTC).
+    pub created: u64,
+    pub documents: u64,
+}
+
+impl fmt::Display for KeptEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let documents = number_of(self.documents, "document", "documents");
+        write!(f, "generation {}, {}, {documents}", self.generation, date(self.created))
+    }
+}
+
+impl KeptEntry {
+    /// Those of an index that can be read; `check` tells of others.
+    fn all(index: &Path) -> Vec<Self> {
+        let numbers = kept(index).unwrap_or_default().into_iter();
+        let read = |number| Summary::read(&index.join(generation_name(number))).ok();
+        let entry = |Summary { generation, created, statistics, .. }| Self {
+            generation,
+            created,
+            documents: statistics.documents,
+        };
+        numbers.filter_map(read).map(entry).collect()
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -97,6 +131,7 @@ impl Contents {
         let plan = CachePlan::open(&generation)?;
         let mut contents = Self::of_whole(&generation)?;
         contents.cache_plan = plan.as_ref().map(PlanEntry::of);
+        contents.kept = KeptEntry::all(index);
         Ok(contents)
     }
 
@@ -140,6 +175,7 @@ impl Contents {
             files: manifest.files,
             processes,
             cache_plan: None,
+            kept: Vec::new(),
         })
     }
 }
@@ -219,6 +255,7 @@ impl fmt::Display for Contents {
         row("runs", count(self.runs))?;
         row("generation", self.generation.to_string())?;
         row("made", format!("{} by `{}`", date(self.created), self.command))?;
+        self.kept.iter().try_for_each(|kept| row("kept", kept.to_string()))?;
         for input in self.input_files.iter().take(SHOWN_INPUTS) {
             let fields = |what: &str, fields: &[String]| match fields {
                 [] => String::new(),
