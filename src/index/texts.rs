@@ -21,7 +21,7 @@ use crate::index::files::map::Map;
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, padding};
 use crate::index::generations::manifest::{RunEntry, Settings};
 use bytemuck::{AnyBitPattern, NoUninit};
-use packing::{Decoder, DecoderDictionary, can_pack};
+use packing::{DecoderDictionary, Inflater, can_pack};
 use serde_json::value::RawValue;
 use std::fmt;
 use std::io::Read;
@@ -214,7 +214,7 @@ impl RunTexts {
         let packed = self.map.checked(BODY + start, bytes)?;
         raw.clear();
         raw.reserve(block.raw_bytes.min(FIRST_BYTES) as usize);
-        let decoder = Decoder::with_prepared_dictionary(packed, self.dictionary()?);
+        let decoder = Inflater::with_prepared_dictionary(packed, self.dictionary()?);
         let read = decoder
             .and_then(|decoder| decoder.take(block.raw_bytes.saturating_add(1)).read_to_end(raw));
         match read {

@@ -7,7 +7,7 @@ use std::path::Path;
 pub(super) use zstd::{
     bulk::Compressor,
     dict::{DecoderDictionary, EncoderDictionary, from_continuous},
-    stream::read::Decoder,
+    stream::read::Decoder as Inflater,
 };
 
 /// # Errors
@@ -29,7 +29,7 @@ mod without {
     pub(in super::super) struct DecoderDictionary<'a>(PhantomData<&'a ()>);
     pub(in super::super) struct EncoderDictionary<'a>(PhantomData<&'a ()>);
     pub(in super::super) struct Compressor;
-    pub(in super::super) struct Decoder;
+    pub(in super::super) struct Inflater;
 
     impl DecoderDictionary<'_> {
         pub(in super::super) fn try_copy(_: &[u8]) -> Result<Self> {
@@ -55,7 +55,7 @@ mod without {
         }
     }
 
-    impl Decoder {
+    impl Inflater {
         pub(in super::super) fn with_prepared_dictionary(
             _: &[u8],
             _: &DecoderDictionary<'_>,
