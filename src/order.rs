@@ -185,8 +185,8 @@ pub struct PieceCounts {
     pub forms: Sketch,
 }
 
-/// Bytes of memory that a document costs until its run is flushed: codes of its length, and its part
-/// of what sorts the hashes of names.
+/// Bytes of memory that a document costs until its run is flushed: codes of its length, and its
+/// part of what sorts the hashes of names.
 const DOCUMENT_COST: u64 = 8;
 /// Bytes of memory for one byte of postings: slices are never less than half full.
 const LIST_BYTE_COST: u64 = 2;
