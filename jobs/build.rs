@@ -257,18 +257,13 @@ pub(crate) fn explain(error: BuildError) -> anyhow::Error {
         BuildError::Devices(error) => anyhow::anyhow!(error.on_command_line()),
         BuildError::Rates { .. } => anyhow::Error::from(error)
             .context("`experiments pipeline --only rates` measures them (docs/inside/wei11.md)"),
-        BuildError::Job(error) => {
-            let error = anyhow::Error::from(error);
-            // Users need not know the operator that saw it.
-            let option = match error.chain().find_map(|cause| cause.downcast_ref()) {
-                Some(InputError::Broken { .. }) => "--allow-cut".to_string(),
-                Some(InputError::Large { least, .. }) => {
-                    format!("--memory {least}M, or --max-document")
-                }
-                Some(InputError::Empty { .. }) => "--allow-empty".to_string(),
-                _ => return error,
+        BuildError::Input(ref refused) => {
+            let option = match refused {
+                InputError::Broken { .. } => "--allow-cut".to_string(),
+                InputError::Large { least, .. } => format!("--memory {least}M, or --max-document"),
+                InputError::Empty { .. } => "--allow-empty".to_string(),
+                _ => return error.into(),
             };
-            let refused = error.chain().last().expect("it was found");
             anyhow::anyhow!("{refused} ({option})")
         }
         BuildError::NoDocuments { ref first_skipped, ref skipped, .. } => {

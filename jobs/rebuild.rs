@@ -85,7 +85,8 @@ fn carry_out(args: &Args, daemon: &Daemon) -> anyhow::Result<()> {
     give_back_large_buffers(daemon.job.build.memory);
     let control = Arc::new(Control::default());
     if args.dry_run {
-        let plan = daemon.rebuild(&control).plan().map_err(|error| explain(error, args))?;
+        let planned = daemon.rebuild(&control).plan();
+        let (plan, accepted) = planned.map_err(|error| explain(error, args))?;
         let mut shown = serde_json::to_value(&plan)?;
         if !shown["how"]["whole"].is_null() {
             // Nothing was read that could be counted.
@@ -98,7 +99,8 @@ fn carry_out(args: &Args, daemon: &Daemon) -> anyhow::Result<()> {
                 bytes(plan.read_bytes)
             );
         }
-        return print(&shown);
+        print(&shown)?;
+        return accepted.map_err(|error| explain(error, args));
     }
     let once = args.once || args.from_nothing;
     if !once {

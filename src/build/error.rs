@@ -101,7 +101,7 @@ pub enum BuildError {
     Index(#[from] IndexError),
     /// The dataflow failed, or the build was told to end.
     #[error(transparent)]
-    Job(#[from] JobError),
+    Job(JobError),
     #[error("process {process} sent {bytes} bytes that are not what it was asked for")]
     Sent { process: usize, bytes: usize },
     /// [`BuildOptions::accept`](super::BuildOptions::accept) does not want what came out.
@@ -127,20 +127,19 @@ fn show_reasons(skipped: &BTreeMap<String, u64>) -> String {
     }
 }
 
-impl BuildError {
-    /// The build's error in the failure of a dataflow that was the first to find it out.
-    pub(super) fn of_beginning(self) -> Self {
-        match self {
-            Self::Job(JobError::Operator { operator, worker, source }) => {
-                match source.downcast::<Self>() {
-                    Ok(error) => *error,
-                    Err(source) => JobError::Operator { operator, worker, source }.into(),
-                }
-            }
-            error => error,
-        }
+impl From<JobError> for BuildError {
+    /// Which worker meets an error of the build or of its input first says nothing of it.
+    fn from(error: JobError) -> Self {
+        let JobError::Operator { operator, worker, source } = error else {
+            return Self::Job(error);
+        };
+        let input = |source: Cause| source.downcast().map(|error| Self::Input(*error));
+        let own = source.downcast().map(|error| *error).or_else(input);
+        own.unwrap_or_else(|source| Self::Job(JobError::Operator { operator, worker, source }))
     }
+}
 
+impl BuildError {
     pub(crate) fn job(&self) -> Option<&JobError> {
         match self {
             Self::Job(error) => Some(error),

@@ -77,7 +77,7 @@ pub enum Note {
     StopWords(String),
     /// Where the PageRanks of documents come from, or that they have none.
     Ranks(String),
-    /// Why a rebuild does not extend the index that there is.
+    /// Why a rebuild does not extend the index that there is, or what a build leaves out of it.
     Anew(&'static str),
 }
 

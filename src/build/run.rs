@@ -4,12 +4,14 @@ use super::devices::on_cpu;
 use super::error::BuildError;
 use super::generation::{Built, Which, build_generation};
 use super::guards::{NewContent, statistics_of};
+use super::note::Note;
 use super::options::{BuildOptions, OnProgress};
 use super::prepare::{Ready, accept_index};
 use super::report::BuildReport;
 use super::shard;
 use crate::index::documents::duplicates::SameName;
 use crate::index::generations::folder::{IndexLock, current};
+use crate::index::generations::manifest::summary::Summary;
 use crate::settings::SettingError;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -100,7 +102,6 @@ impl PreparedBuild {
             Err(failure) => match on_cpu(&mut options, &failure)? {
                 Some(input) => build(&mut options, input)?,
                 None => {
-                    let failure = failure.of_beginning();
                     if is_new && matches!(failure, BuildError::Devices(_)) {
                         // The input was read before anybody knew; nothing is to be seen of that.
                         _ = lock.remove_index();
@@ -120,6 +121,9 @@ fn build_and_publish(
     lock: &IndexLock,
     before: Option<&Path>,
 ) -> Result<Built, BuildError> {
+    if before.is_some_and(|live| Summary::read(live).is_ok_and(|live| live.is_commit)) {
+        options.note(&Note::Anew("what came or went by call since the last build is left out"));
+    }
     let (number, directory) = lock.next_generation()?;
     let mut built = build_generation(options, input, number, directory, Which::default())?;
     let statistics = &built.new.manifest.statistics;

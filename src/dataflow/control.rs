@@ -130,7 +130,7 @@ impl Control {
     /// end.
     pub(crate) fn revive(&self) -> bool {
         let mut failure = lock(&self.failure);
-        let revived = !self.asked.load(Ordering::Relaxed);
+        let revived = !self.is_asked();
         if revived {
             *failure = None;
             lock(&self.times).clear();
@@ -142,6 +142,11 @@ impl Control {
     /// Ends the job with [`JobError::Cancelled`], unless it has failed already.
     pub fn cancel(&self) {
         self.fail(JobError::Cancelled);
+    }
+
+    /// Whether the job was asked to end; a failure alone is no such request.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
     }
 
     #[inline]

@@ -145,6 +145,7 @@ fn sizes(codec: ListCodec) -> String {
 
 fn not_kept(wanted: Option<u32>, live: u32) -> String {
     match wanted {
+        Some(wanted) if wanted == live => format!("generation {wanted} is live already"),
         Some(wanted) => format!("generation {wanted} is not kept"),
         None => format!("no generation before {live} is kept"),
     }

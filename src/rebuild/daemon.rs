@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -74,6 +75,8 @@ impl Daemon {
     pub fn run(&self, stop: &Arc<Control>) -> Result<Infallible, RebuildError> {
         let none = || RebuildError::NoMoreTimes { path: self.job.path.clone() };
         let schedule = self.job.schedule.clone().ok_or_else(none)?;
+        // Its lock tells `status` that a service runs.
+        let _locked = File::open(&self.job.path).inspect(|file| _ = file.lock_shared());
         let mut due = Due::new(schedule.clone(), now());
         let mut told = None;
         loop {
@@ -136,9 +139,13 @@ impl Daemon {
             }
             Err(error) => {
                 let last = next.is_none() || self.job.retry.before(attempt + 1).is_none();
-                let asked = matches!(error.job(), Some(JobError::Signal(_) | JobError::Cancelled));
-                if last && !asked {
-                    self.call(&self.job.notify.on_failure, None, &error.chain(), control);
+                let live = self.status(None).ok().and_then(|status| status.generation);
+                if !matches!(error, RebuildError::Busy { .. }) {
+                    let index = self.job.index.display();
+                    (self.tell)(&format!("{index}: {}", history::stays(live)), false);
+                }
+                if last && !control.is_asked() {
+                    self.call(&self.job.notify.on_failure, live, &error.chain(), control);
                 }
             }
         }
@@ -166,9 +173,11 @@ impl Daemon {
         }
     }
 
-    /// How the index stands; the next rebuild is due at `next`, by default what the schedule says.
+    /// How the index stands; the next rebuild is due at `next`, by default what the schedule says
+    /// if a service follows it.
     pub fn status(&self, next: Option<Timestamp>) -> Result<Status, RebuildError> {
-        let due = || self.job.schedule.as_ref()?.after(now());
+        let runs = || File::open(&self.job.path).is_ok_and(|file| file.try_lock().is_err());
+        let due = || self.job.schedule.as_ref().filter(|_| runs())?.after(now());
         let next = next.or_else(due).map(|next| next.to_string());
         let history = history::read(&self.job.index)?;
         Status::new(&self.job.index, &history, next)
@@ -270,11 +279,12 @@ mod tests {
         daemon.turn(&stop, Some(Timestamp::now())).unwrap();
         let lines = std::mem::take(&mut *told.lock().unwrap());
         let begin: Vec<&str> = lines.iter().map(|line| &line[..line.len().min(12)]).collect();
-        assert_eq!(lines.len(), 4, "{lines:?}");
-        assert_eq!(lines[1], "attempt 2 follows in 0 s");
+        assert_eq!(lines.len(), 6, "{lines:?}");
+        assert!(lines[0].ends_with("idx: there is no generation yet"), "{lines:?}");
+        assert_eq!(lines[2], "attempt 2 follows in 0 s");
         // The command hears of the last attempt alone.
-        assert!(begin[2].starts_with("!the command"), "{lines:?}");
-        assert_eq!(lines[0], lines[3], "{lines:?}");
+        assert!(begin[4].starts_with("!the command"), "{lines:?}");
+        assert_eq!(lines[..2], [&*lines[3], &*lines[5]], "{lines:?}");
         assert_eq!(daemon.status(None).unwrap().failures, 2);
 
         fs::write(&source, sound).unwrap();

@@ -135,11 +135,7 @@ impl fmt::Display for HistoryRecord {
         write!(f, "{started} {:>9.2} s  {outcome:<9}  ", self.seconds)?;
         if self.outcome == RebuildOutcome::Failed {
             let reason = self.reason.as_deref().unwrap_or("for no known reason");
-            write!(f, "{reason}; ")?;
-            match self.generation {
-                Some(number) => write!(f, "generation {number} stays live")?,
-                None => write!(f, "there is no generation yet")?,
-            }
+            write!(f, "{reason}; {}", stays(self.generation))?;
             return self.notify.iter().try_for_each(|why| write!(f, "  {why}"));
         }
         let generation = self.generation.map_or("-".into(), |number| number.to_string());
@@ -161,6 +157,11 @@ impl fmt::Display for HistoryRecord {
         }
         [&self.reason, &self.notify].into_iter().flatten().try_for_each(|why| write!(f, "  {why}"))
     }
+}
+
+/// What a failed rebuild leaves.
+pub(super) fn stays(generation: Option<u32>) -> String {
+    generation.map_or("there is no generation yet".into(), |n| format!("generation {n} stays live"))
 }
 
 pub(crate) fn path(index: &Path) -> PathBuf {

@@ -76,19 +76,20 @@ pub struct Rebuild<'a> {
 }
 
 impl Rebuild<'_> {
-    /// Says what a rebuild would do now; scratch files go elsewhere.
+    /// Says what a rebuild would do now, and whether a guard would refuse that; scratch files go
+    /// elsewhere.
     ///
     /// # Errors
-    /// What would fail the rebuild before it builds.
-    pub fn plan(&self) -> Result<PlannedRebuild, RebuildError> {
+    /// What else would fail the rebuild before it builds.
+    pub fn plan(&self) -> Result<(PlannedRebuild, Result<(), RebuildError>), RebuildError> {
         self.job.log_files()?;
         let work = tempfile::tempdir().map_err(RebuildError::io(&std::env::temp_dir()))?;
         let mut looked = self.look(work.path(), For::Plan, &mut HistoryRecord::default())?;
-        looked.check(self.job, None)?;
+        let accepted = looked.check(self.job, None);
         if matches!(looked.planned.how, RebuildKind::Whole(_)) {
             looked.planned.read_bytes = looked.plan.bytes();
         }
-        Ok(looked.planned)
+        Ok((looked.planned, accepted))
     }
 
     /// Rebuilds if the sources have changed. `attempt` is its number, from 1.

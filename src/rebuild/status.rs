@@ -16,7 +16,7 @@ use std::path::Path;
 pub struct Status {
     pub index: String,
     pub running: bool,
-    /// In UTC, by the schedule.
+    /// In UTC, by the schedule; none if no service runs that follows it.
     pub next: Option<String>,
     pub generation: Option<u32>,
     /// When the live generation was made, in UTC.
@@ -154,7 +154,7 @@ impl fmt::Display for Status {
             row("rebuilds", hold.to_string())?;
         }
         row("running", if self.running { "yes" } else { "no" }.to_string())?;
-        row("next", self.next.clone().unwrap_or("not scheduled".to_string()))?;
+        row("next", self.next.clone().unwrap_or("no service runs".to_string()))?;
         row("last", record(&self.last))?;
         row("last published", record(&self.last_published))?;
         row("last good", record(&self.last_good))?;

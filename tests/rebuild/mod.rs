@@ -177,6 +177,8 @@ fn older_generations_stay_and_come_back() {
     assert_eq!(generations(), ["gen-000003", "gen-000004", "gen-000005"]);
     let runs = || millrace::Generation::open(&place.index()).unwrap().runs().len();
     assert_eq!(runs(), 1, "each rebuild has merged what it published");
+    let same = millrace(args!["rollback", "--index", place.index(), "--to", "5"]).fails(1);
+    same.says("generation 5 is live already; kept are");
     millrace(args!["rollback", "--index", place.index()]).ok();
     assert_eq!(place.documents(), 43);
     assert_eq!(place.once()["documents"]["live"], 43, "a rollback holds");
@@ -274,6 +276,21 @@ fn sources_that_are_not_sound_leave_the_live_generation() {
     assert!(place.fails(40).contains("job.toml:3:10: `docs/*` matches no file"));
     let status = place.status();
     assert_eq!((&status["failures"], &status["last_good"]["generation"]), (&4.into(), &1.into()));
+}
+
+/// A plan that a guard would refuse is printed all the same; a copy of the job file passes it.
+#[test]
+fn a_guard_that_refuses_a_plan_is_passed_once() {
+    let place = Place::new("");
+    place.once();
+    place.write("a.jsonl", 0..25);
+    let refused = place.run("--dry-run").expect_status(1).says("35 documents, fewer than 36");
+    let plan: Value = serde_json::from_slice(&refused.stdout).unwrap();
+    assert_eq!(plan["documents"]["live"], 35, "{plan}");
+    let job = std::fs::read_to_string(&place.job).unwrap();
+    let copy = place.scratch.write("copy.toml", job + "[guard]\nmin_documents = \"50%\"\n");
+    millrace(args!["rebuild", copy, "--once"]).ok();
+    assert_eq!((place.documents(), &place.plan()["how"]), (35, &"nothing".into()));
 }
 
 #[test]
@@ -395,7 +412,7 @@ fn a_terminal_gets_the_state_as_a_form() {
         &*format!("index           {}\n", index.display()),
         "live generation 1, made ",
         "running         no\n",
-        "next            not scheduled\n",
+        "next            no service runs\n",
         "failures since  0\n",
     ] {
         assert!(form.contains(row), "{row}\n{form}");
@@ -422,6 +439,7 @@ fn wrong_job_files_and_options_are_wrong_usage() {
 #[test]
 fn a_job_on_a_schedule_waits_and_ends_with_a_signal() {
     let place = Place::new("[schedule]\ncron = \"0 0 1 1 *\"\n");
+    assert_eq!(place.status()["next"], Value::Null, "no service runs");
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_millrace"))
         .args(args!["rebuild", &place.job])
         .stderr(std::process::Stdio::piped())
@@ -434,8 +452,10 @@ fn a_job_on_a_schedule_waits_and_ends_with_a_signal() {
         line.contains("the next rebuild is due") && line.contains("-01-01 00:00:00 UTC"),
         "{line}"
     );
+    assert!(place.status()["next"].is_string(), "the service follows the schedule");
     let id = child.id().to_string();
     assert!(std::process::Command::new("kill").arg(id).status().unwrap().success());
     assert_eq!(wait(&mut child, "rebuild on a schedule"), Some(143));
+    assert_eq!(place.status()["next"], Value::Null);
     assert!(!place.index().exists());
 }

@@ -3,6 +3,7 @@
 use super::Place;
 use crate::support::sound::signal;
 use crate::support::*;
+use serde_json::Value;
 use std::path::Path;
 use std::time::Instant;
 
@@ -66,4 +67,40 @@ fn a_command_that_takes_too_long_is_killed() {
     assert_eq!(place.status()["failures"], 0);
     let missing = Place::new("[notify]\non_success = [\"/no/such/program\"]\n");
     missing.run("--once").expect_status(0).says("`/no/such/program` cannot be run");
+}
+
+/// An operator of one of several workers fails, which is no request to end the job.
+#[test]
+fn a_failure_is_told_to_the_end() {
+    let tell = "sleep 0.3; echo $MILLRACE_GENERATION: $MILLRACE_REASON > told";
+    let job = |script: &str| {
+        Place::new(&format!("[notify]\non_failure = [\"sh\", \"-c\", \"{script}\"]\n"))
+    };
+    let place = job(tell);
+    let told = |generation: &str, says: &str, what: &str| {
+        let outcome = place.run("--once").expect_status(1);
+        outcome.says(says);
+        let told = std::fs::read_to_string(place.scratch.path("told")).unwrap();
+        assert!(told.starts_with(&format!("{generation}: cannot read the input: ")), "{told}");
+        assert!(told.contains(what), "{told}");
+        assert_eq!(place.status()["last"]["notify"], Value::Null);
+    };
+    place.write("b.jsonl", 0..0);
+    told("", "idx: there is no generation yet", "b.jsonl: this input is empty");
+    place.write("b.jsonl", 30..40);
+    place.once();
+    place.write("b.jsonl", 0..0);
+    told("1", "idx: generation 1 stays live", "b.jsonl: this input is empty");
+    std::fs::remove_file(place.scratch.path("docs/b.jsonl")).unwrap();
+    place.scratch.write("docs/c.jsonl.gz", [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1]);
+    told("1", "idx: generation 1 stays live", "c.jsonl.gz: compressed stream cut short");
+
+    let place = job("echo $$ > number; while :; do sleep 0.05; done");
+    place.write("b.jsonl", 0..0);
+    let mut child = millrace(args!["rebuild", &place.job, "--once"]).spawn();
+    wait_for(&place.scratch.path("number"));
+    signal(&child, "TERM");
+    assert_eq!(wait(&mut child, "the rebuild"), Some(1));
+    let last = place.status()["last"].clone();
+    assert!(last["notify"].as_str().unwrap().contains("since the job was asked to end"), "{last}");
 }

@@ -459,3 +459,19 @@ fn a_damaged_block_of_names_ends_a_deletion() {
         delete(name).ok();
     }
 }
+
+#[test]
+fn a_build_says_that_it_leaves_out_what_came_by_call() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let input = scratch.write("a.jsonl", lines(&[("a".into(), "mill".into())]));
+    let new = scratch.write("b.jsonl", lines(&[("b".into(), "race".into())]));
+    let says = || {
+        let built = millrace(args!["build", "--index", index, "-w", "1", input]).ok();
+        built.stderr.contains("what came or went by call since the last build is left out")
+    };
+    assert!(!says());
+    millrace(args!["update", "--index", index, new]).ok();
+    assert!(says());
+    assert!(!says());
+}

@@ -27,7 +27,7 @@ pub(super) fn run(command: &mut Command, timeout: Duration, job: &Control) -> Re
             let wrong = || format!("the command `{name}` ended with {status}");
             return if status.success() { Ok(()) } else { Err(wrong()) };
         }
-        let asked = job.stopped();
+        let asked = job.is_asked();
         if asked || began.elapsed() >= timeout {
             let signal = job.signal().unwrap_or(Signal::TERM.as_raw());
             let status = end(&mut child, signal).map_err(cannot)?;
