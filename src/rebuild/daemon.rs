@@ -16,7 +16,6 @@ use crate::report_page::page;
 use crate::shown::now;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fs::File;
 use std::path::PathBuf;
@@ -108,8 +107,7 @@ impl Daemon {
             (self.tell)(&error.chain(), true);
             let next_attempt = attempt + 1;
             let Some(wait) = self.job.retry.before(next_attempt) else { return Ok(()) };
-            let seconds = wait.as_secs();
-            (self.tell)(&format!("attempt {next_attempt} follows in {seconds} s"), false);
+            (self.tell)(&format!("attempt {next_attempt} follows in {} s", wait.as_secs()), false);
             let began = Instant::now();
             while began.elapsed() < wait {
                 sleep(LOOK, stop)?;
@@ -173,14 +171,12 @@ impl Daemon {
         }
     }
 
-    /// How the index stands; the next rebuild is due at `next`, by default what the schedule says
-    /// if a service follows it.
+    /// How the index stands; the next rebuild is by default that of a service that runs.
     pub fn status(&self, next: Option<Timestamp>) -> Result<Status, RebuildError> {
         let runs = || File::open(&self.job.path).is_ok_and(|file| file.try_lock().is_err());
         let due = || self.job.schedule.as_ref().filter(|_| runs())?.after(now());
         let next = next.or_else(due).map(|next| next.to_string());
-        let history = history::read(&self.job.index)?;
-        Status::new(&self.job.index, &history, next)
+        Status::new(&self.job.index, &history::read(&self.job.index)?, next)
     }
 
     /// What the page shows; docs/operate.md.
@@ -189,12 +185,6 @@ impl Daemon {
         let mut nights = history::read(&self.job.index)?;
         nights.drain(..nights.len().saturating_sub(SHOWN));
         let GuardKeys { min_documents, min_tokens, max_skipped, .. } = self.job.guard;
-        let guards = [
-            ("min_documents", min_documents),
-            ("min_tokens", min_tokens),
-            ("max_skipped", max_skipped),
-        ];
-        let guards: BTreeMap<_, _> = guards.map(|(name, limit)| (name, limit.to_string())).into();
         Ok(json!({
             "job": "rebuild",
             "index": index,
@@ -202,7 +192,11 @@ impl Daemon {
             "held": held,
             "next": next,
             "failures": failures,
-            "guards": guards,
+            "guards": {
+                "max_skipped": max_skipped.to_string(),
+                "min_documents": min_documents.to_string(),
+                "min_tokens": min_tokens.to_string(),
+            },
             "history": nights,
         }))
     }

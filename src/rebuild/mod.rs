@@ -76,8 +76,7 @@ pub struct Rebuild<'a> {
 }
 
 impl Rebuild<'_> {
-    /// Says what a rebuild would do now, and whether a guard would refuse that; scratch files go
-    /// elsewhere.
+    /// Says what a rebuild would do now, and if a guard refuses that; scratch files go elsewhere.
     ///
     /// # Errors
     /// What else would fail the rebuild before it builds.
