@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
         let found = Evaluation::new(&mut run, &qrels, &measures)?;
         found.remarks().iter().for_each(|remark| tell!("{remark}"));
-        let too_few = run.depth().and_then(|k| Measure::remark_on_depth(&measures, k));
+        let too_few = run.depth(&qrels).and_then(|k| Measure::remark_on_depth(&measures, k));
         too_few.iter().for_each(|remark| tell!("{}: {remark}", found.run));
         all.push(found);
     }

@@ -13,7 +13,7 @@ mod scores;
 
 use super::by_query::ByQuery;
 use super::error::{EvaluateError, each_line, head};
-use super::qrels::Judged;
+use super::qrels::{Judged, Qrels};
 use crate::index::files::storage::Stop;
 use crate::input::streams::unpacked::Unpacked;
 use serde::Deserialize;
@@ -237,11 +237,19 @@ impl Rankings {
         &self.name
     }
 
-    /// The most documents that a query has, if several queries have so many: the run was cut there.
-    pub fn depth(&self) -> Option<usize> {
-        let mut depths: Vec<_> = self.queries().map(|qid| self.hits.of(qid).count()).collect();
-        depths.sort_unstable();
-        depths.pop().filter(|most| depths.last() == Some(most))
+    /// The most documents that a query has, if several queries have so many and one of these lacks
+    /// a relevant document: the run was cut there.
+    pub fn depth(&self, qrels: &Qrels) -> Option<usize> {
+        let depth = |qid| self.hits.of(qid).count();
+        let most = self.queries().map(depth).max()?;
+        let cut: Vec<_> = self.queries().filter(|qid| depth(qid) == most).collect();
+        let lacks = |qid: &&str| {
+            let judged = qrels.judged(qid);
+            let relevant = |level: &i32| *level > 0;
+            let found = self.hits.of(qid).filter_map(|hit| judged.level(hit.name)).filter(relevant);
+            found.count() < judged.levels().iter().copied().filter(relevant).count()
+        };
+        (cut.len() > 1 && cut.iter().any(lacks)).then_some(most)
     }
 
     pub(crate) fn queries(&self) -> impl Iterator<Item = &str> {

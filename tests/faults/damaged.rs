@@ -32,9 +32,9 @@ const RICE: Form = ("rice", "64");
 const PFOR: Form = ("pfor", "64");
 
 /// Some seconds.
-const SOME: Extent = Extent { whole: 200, sample: 80 };
+const SOME: Extent = Extent { whole: 160, sample: 40 };
 /// Fewer.
-const FEW: Extent = Extent { whole: 80, sample: 50 };
+const FEW: Extent = Extent { whole: 40, sample: 30 };
 /// Some minutes.
 const ALL: Extent = Extent { whole: u64::MAX, sample: 0 };
 

@@ -377,7 +377,7 @@ fn too_few_hits_for_a_measure_are_remarked_on() {
     let lines: String =
         (0..30).map(|n| format!("{{\"id\":\"d{n}\",\"text\":\"water mill {n}\"}}\n")).collect();
     build(&index, args![scratch.write("docs.jsonl", lines)]);
-    let qrels = scratch.write("qrels", "1 0 d7 1\n2 0 d9 1\n");
+    let qrels = scratch.write("qrels", "1 0 d17 1\n2 0 d9 1\n");
     let queries = scratch.write("queries.tsv", "1\twater\n2\tmill\n");
     let query = |k: &str| {
         millrace(args!["query", "--index", index, "--qrels", qrels, "-k", k, queries]).ok()
@@ -392,10 +392,13 @@ fn too_few_hits_for_a_measure_are_remarked_on() {
     let run = query("10").stdout;
     evaluate(&run, "AP,R@5,R@100").says("-: AP, R@100: only the first 10 hits of a query count");
     evaluate(&run, "AP").says("-k 1000 is enough");
-    // What no cutoff explains: rankings of several lengths, enough hits, counts of hits.
+    // What no cutoff explains: rankings of several lengths, enough hits, counts of hits, and all
+    // that is relevant among them.
     let uneven = run.split_inclusive(|&byte| byte == b'\n').skip(1).flatten().copied();
     let uneven: Vec<u8> = uneven.collect();
-    for (run, measures) in [(&uneven, "AP,R@100"), (&run, "P@10,R@5"), (&run, "NumRet,SetP")] {
+    let whole = query("20").stdout;
+    let others = [(&run, "P@10,R@5"), (&run, "NumRet,SetP"), (&whole, "AP,R@100")];
+    for (run, measures) in others.into_iter().chain([(&uneven, "AP,R@100")]) {
         assert!(!evaluate(run, measures).stderr.contains("count here"), "{measures}");
     }
     let tune = |k: &str| {
