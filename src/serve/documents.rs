@@ -128,7 +128,7 @@ fn explanation(
 ) -> Result<Vec<u8>, HttpFailure> {
     let failed = |error| HttpFailure::of_index(&error);
     let snapshot = served.snapshot();
-    let tree = if prefix { tree_of(&snapshot, text).map_err(failed)? } else { None };
+    let tree = if prefix { tree_of(&snapshot, text, false).map_err(failed)? } else { None };
     if tree.is_some() {
         wanted.syntax = Syntax::Tree;
     }

@@ -6,6 +6,7 @@ use super::failure::HttpFailure;
 use crate::query::algorithms::handed::HandedAlgorithms;
 use crate::query::reading::asked::Query;
 use crate::query::reading::objects;
+use crate::query::wanted::Mode;
 use axum::http::StatusCode;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -103,6 +104,9 @@ pub(super) fn from_address(
     let query = from_object(&Value::Object(members).to_string(), 1, algorithms)?;
     if prefix && (query.syntax.is_some() || query.text.trim() == "*") {
         return Err(HttpFailure::of("prefix", "goes with a text of words"));
+    }
+    if prefix && query.mode == Some(Mode::AndOr) {
+        return Err(HttpFailure::of("prefix", "goes with the modes or and and"));
     }
     Ok((query, prefix))
 }

@@ -9,7 +9,7 @@ use crate::query::listing::sort_column;
 use crate::query::reading::asked::Query;
 use crate::query::reading::beginning::tree_of;
 use crate::query::snapshot::Snapshot;
-use crate::query::wanted::Syntax;
+use crate::query::wanted::{Mode, Syntax};
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
 use axum::http::{StatusCode, header};
@@ -28,9 +28,9 @@ pub(super) async fn by_address(
     let (mut query, prefix) = from_address(&query, served.options.algorithms)?;
     if prefix {
         served.whole("words that are completed")?;
-        let text = query.text.clone();
+        let (text, all) = (query.text.clone(), query.mode == Some(Mode::And));
         let tree = move |served: &Served| {
-            let tree = tree_of(&served.snapshot(), &text);
+            let tree = tree_of(&served.snapshot(), &text, all);
             tree.map_err(|error| HttpFailure::of_index(&error))
         };
         if let Some(tree) = served.beside(tree).await? {

@@ -17,7 +17,7 @@ fn the_last_word_is_completed() {
     let snapshot = Snapshot::open(folder.path(), Scoring::default()).unwrap();
     let terms = |text: &str| -> Vec<String> {
         let wanted = Wanted { syntax: Syntax::Tree, ..Wanted::default() };
-        let Some(tree) = tree_of(&snapshot, text).unwrap() else { return Vec::new() };
+        let Some(tree) = tree_of(&snapshot, text, false).unwrap() else { return Vec::new() };
         let plan = Plan::of_text(&snapshot, wanted, &tree).unwrap();
         plan.asked().map(|(term, _)| term.to_string()).collect()
     };

@@ -185,5 +185,14 @@ fn the_word_that_is_typed_is_completed() {
     assert_eq!(of("whee", "1"), of("wheel", "0"));
     assert_eq!(of("mill riv", "1"), of("mill river", "0"));
     assert_eq!(of("wheel ", "1"), of("wheel", "0"));
-    search(&server, &[("q", "a"), ("prefix", "1"), ("syntax", "operators")]).expect(400);
+    let count = |q: &str, mode: &str, prefix: &str| {
+        let asked = [("q", q), ("mode", mode), ("prefix", prefix), ("k", "1"), ("count", "1")];
+        search(&server, &asked).expect(200).json()["found"].as_u64().unwrap()
+    };
+    assert_eq!(count("mill riv", "and", "1"), count("mill river", "and", "0"));
+    assert!(count("mill riv", "and", "1") < count("mill riv", "or", "1"));
+    assert_eq!(count("nowhere riv", "and", "1"), 0);
+    for more in [("syntax", "operators"), ("mode", "and-or")] {
+        search(&server, &[("q", "a"), ("prefix", "1"), more]).expect(400);
+    }
 }

@@ -16,9 +16,13 @@ const LEAST: usize = 3;
 /// What a term counts that the word is completed to, beside the word itself.
 const BOOST: f64 = 0.5;
 
-/// The tree of a text as it is typed, or none if it ends behind a word, or no term begins with the
-/// last one, so that it is a query of words.
-pub(crate) fn tree_of(snapshot: &Snapshot, text: &str) -> Result<Option<String>, IndexError> {
+/// The tree of a text as it is typed, of whose words documents have `all` or any; or none if it ends
+/// behind a word, or no term begins with the last one, so that it is a query of words.
+pub(crate) fn tree_of(
+    snapshot: &Snapshot,
+    text: &str,
+    all: bool,
+) -> Result<Option<String>, IndexError> {
     let word_at = text.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let (before, word) = text.split_at(word_at);
     let tokens = snapshot.analysis().tokens(word.as_bytes());
@@ -39,6 +43,7 @@ pub(crate) fn tree_of(snapshot: &Snapshot, text: &str) -> Result<Option<String>,
     let last = json!({"any": any});
     let tree = match before.trim().is_empty() {
         true => last,
+        false if all => json!({"all": [{"text": before}, last]}),
         false => json!({"any": [{"text": before}, last]}),
     };
     Ok(Some(tree.to_string()))
