@@ -257,6 +257,8 @@ pub(crate) fn explain(error: BuildError) -> anyhow::Error {
         BuildError::Devices(error) => anyhow::anyhow!(error.on_command_line()),
         BuildError::Rates { .. } => anyhow::Error::from(error)
             .context("`experiments pipeline --only rates` measures them (docs/inside/wei11.md)"),
+        // As it is: the exit status is that of a signal.
+        BuildError::Job(error) => error.into(),
         BuildError::Input(ref refused) => {
             let option = match refused {
                 InputError::Broken { .. } => "--allow-cut".to_string(),

@@ -16,8 +16,8 @@ const LEAST: usize = 3;
 /// What a term counts that the word is completed to, beside the word itself.
 const BOOST: f64 = 0.5;
 
-/// The tree of a text as it is typed, of whose words documents have `all` or any; or none if it ends
-/// behind a word, or no term begins with the last one, so that it is a query of words.
+/// The tree of a text as it is typed, of whose words documents have `all` or any. There is none if
+/// it ends behind a word, or no term begins with the last one, so that it is a query of words.
 pub(crate) fn tree_of(
     snapshot: &Snapshot,
     text: &str,
