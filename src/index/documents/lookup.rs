@@ -108,7 +108,9 @@ impl NameColumn {
         let most = (documents / SORTED_PART).max(LEAST_SORTED);
         let all = HashPart { first: 0, last: u32::MAX, place: 0, pairs: documents };
         let mut parts = Vec::new();
-        for part in self.cut(documents, &all, most)? {
+        // What fits in memory is one part, without a look at how its hashes are spread.
+        let halves = if documents > most { self.cut(documents, &all, most)? } else { vec![all] };
+        for part in halves {
             match part.pairs > most && part.first != part.last {
                 // Names of one half of a hash.
                 true => parts.extend(self.cut(documents, &part, most)?),
@@ -187,7 +189,7 @@ impl NameColumn {
         documents: u32,
         mut take: impl FnMut(u32, u32) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
-        let mut hashes = vec![0u32; AT_ONCE];
+        let mut hashes = vec![0u32; AT_ONCE.min(documents as usize)];
         for first in (0..documents).step_by(AT_ONCE) {
             let hashes = &mut hashes[..AT_ONCE.min((documents - first) as usize)];
             let read =
