@@ -10,8 +10,12 @@ use std::path::Path;
 /// Cuts all collections into about `parts` parts of about the same `weight`, which is that of the
 /// collections from one up to another.
 pub(crate) fn cut(parts: u64, weight: impl Fn(usize, usize) -> u64) -> Vec<Range<u16>> {
-    let share = weight(0, TRIE_COLLECTIONS) / parts.max(1) + 1;
     let mut cut = Vec::new();
+    if parts <= 1 {
+        cut.push(0..TRIE_COLLECTIONS as u16);
+        return cut;
+    }
+    let share = weight(0, TRIE_COLLECTIONS) / parts + 1;
     let mut start = 0;
     for end in 1..=TRIE_COLLECTIONS {
         if weight(start, end) >= share || end == TRIE_COLLECTIONS {

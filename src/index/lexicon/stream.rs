@@ -138,10 +138,17 @@ impl LexiconStream {
         let mut stream = Self::open_by(path, 0, STARTS_WINDOW_BYTES, all)?;
         let mut starts = Vec::with_capacity(DIRECTORY_ENTRIES);
         let mut block = 0;
+        let [place, first_list, _] = stream.block_start(block)?;
+        let mut start = [place, first_list];
         for entry in 0..DIRECTORY_ENTRIES as u64 {
-            block = stream.directory_entry(entry)?;
-            let [place, first_list, _] = stream.block_start(block)?;
-            starts.push([place, first_list]);
+            let next = stream.directory_entry(entry)?;
+            // Most collections of few terms are empty.
+            if next != block {
+                block = next;
+                let [place, first_list, _] = stream.block_start(block)?;
+                start = [place, first_list];
+            }
+            starts.push(start);
         }
         let last = stream.header.directory_start() + 4 * (DIRECTORY_ENTRIES as u64 - 1);
         stream.expect(last, stream.header.blocks, block)?;

@@ -40,6 +40,8 @@ const LEAST_CHUNKS: u64 = 4;
 /// Parts for each thread, so that all end at about the same time.
 const PARTS: u64 = 16;
 const MOST_PARTS: u64 = 1 << 12;
+/// Of less weight there are no parts: each opens the files of all runs.
+const LEAST_PART_WEIGHT: u64 = if cfg!(test) { 1 } else { 32 << 10 };
 /// A term costs as much time as lists of this many times its bytes.
 const TERM_COST: u64 = 6;
 /// The part of a thread's memory that chunks may take, and the most that they take.
@@ -179,7 +181,7 @@ impl Joint<'_> {
                     merge(&out).map_err(|error| _ = out.send(Err(error)))
                 })
             };
-            let threads: io::Result<Vec<_>> = (0..threads).map(start).collect();
+            let threads: io::Result<Vec<_>> = (0..threads.min(parts.len())).map(start).collect();
             drop(out);
             let no_thread = IndexError::storage("start a thread that merges", self.to);
             let threads = threads.map_err(no_thread)?;
@@ -202,8 +204,8 @@ impl Joint<'_> {
     }
 
     /// Cuts the collections into parts of about equal cost, at least [`PARTS`] for each of the
-    /// `threads`, and this many that each thread has a whole one before `chunks` bytes of its own
-    /// wait.
+    /// `threads` if there is enough to merge, and this many that each thread has a whole one
+    /// before `chunks` bytes of its own wait.
     fn cut(&self, threads: u64, chunks: u64) -> Result<Vec<MergePart>, IndexError> {
         let mut starts = Vec::new();
         for MergeInput { generation, run, .. } in self.inputs {
@@ -224,6 +226,7 @@ impl Joint<'_> {
         let all = weight(0, TRIE_COLLECTIONS);
         let parts =
             (threads * PARTS).max(all / (chunks / 2).max(1)).min(MOST_PARTS.max(threads * PARTS));
+        let parts = parts.min(all / LEAST_PART_WEIGHT);
         let part = |collections: Range<u16>| {
             let [from, to] = [collections.start, collections.end].map(usize::from);
             let bytes = starts.iter().map(|starts| between(starts, from, to)).collect();
