@@ -166,10 +166,10 @@ impl RunWriter {
         let lexicon = LexiconWriter::create(folder, &lexicon, form)?;
         let gathered = |kind, threads| {
             let name = run_file(&name, kind);
-            GatheredFile::new(StorageFile::create(folder, &name)?, threads)
+            StorageFile::create(folder, &name).map(|file| GatheredFile::new(file, threads))
         };
         let postings = match lists {
-            Some(file) => GatheredFile::by_others(file)?,
+            Some(file) => GatheredFile::by_others(file),
             None => gathered(FileKind::Postings, threads)?,
         };
         let positions = form.has_positions().then(|| gathered(FileKind::Positions, threads));

@@ -35,14 +35,17 @@ struct GatheredPart {
     pieces: Vec<GatheredPiece>,
 }
 
+/// Threads that write, which are started for the first part that is full: a small file needs none.
 struct Writers {
     file: Arc<FilledFile>,
+    count: usize,
     parts: Option<Sender<GatheredPart>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Writers {
-    fn start(file: &Arc<FilledFile>, count: usize) -> Result<Self, IndexError> {
+    fn start(&mut self) -> Result<(), IndexError> {
+        let Self { file, count, .. } = self;
         let (parts, waiting) = channel();
         let waiting = Arc::new(Mutex::new(waiting));
         let start = |_| {
@@ -51,10 +54,11 @@ impl Writers {
             let work = move || write_parts(&file, &waiting);
             spawn("writer", work)
         };
-        let threads: io::Result<Vec<_>> = (0..count).map(start).collect();
-        let threads =
+        let threads: io::Result<Vec<_>> = (0..*count).map(start).collect();
+        self.threads =
             threads.map_err(IndexError::storage("start a thread that writes", file.path()))?;
-        Ok(Self { file: file.clone(), parts: (count > 0).then_some(parts), threads })
+        self.parts = Some(parts);
+        Ok(())
     }
 
     fn wait(&mut self) {
@@ -84,18 +88,18 @@ pub(crate) struct GatheredFile {
 impl GatheredFile {
     /// Puts together the body of a file that has none yet; this many `threads` write it, or the
     /// caller.
-    pub(crate) fn new(file: StorageFile, threads: usize) -> Result<Self, IndexError> {
+    pub(crate) fn new(file: StorageFile, threads: usize) -> Self {
         Self::of(Arc::new(FilledFile::of(file).with_sums()), threads)
     }
 
     /// A file whose bytes others [put](Self::pass) in place.
-    pub(crate) fn by_others(file: Arc<FilledFile>) -> Result<Self, IndexError> {
+    pub(crate) fn by_others(file: Arc<FilledFile>) -> Self {
         Self::of(file, 0)
     }
 
-    fn of(file: Arc<FilledFile>, threads: usize) -> Result<Self, IndexError> {
-        let writers = Writers::start(&file, threads)?;
-        Ok(Self { file, bytes: 0, pieces: Vec::new(), part_bytes: 0, buffer: Vec::new(), writers })
+    fn of(file: Arc<FilledFile>, count: usize) -> Self {
+        let writers = Writers { file: file.clone(), count, parts: None, threads: Vec::new() };
+        Self { file, bytes: 0, pieces: Vec::new(), part_bytes: 0, buffer: Vec::new(), writers }
     }
 
     pub(crate) fn body_bytes(&self) -> u64 {
@@ -123,7 +127,13 @@ impl GatheredFile {
             .extend([GatheredPiece::Zeros(zeros), GatheredPiece::Bytes(source.clone(), range)]);
         self.bytes += bytes;
         self.part_bytes += bytes;
-        if self.part_bytes < PART_BYTES { Ok(()) } else { self.end_part() }
+        if self.part_bytes < PART_BYTES {
+            return Ok(());
+        }
+        if self.writers.parts.is_none() && self.writers.count > 0 {
+            self.writers.start()?;
+        }
+        self.end_part()
     }
 
     fn end_part(&mut self) -> Result<(), IndexError> {

@@ -216,7 +216,7 @@ fn what_is_gathered_is_the_same_file() {
         let expected = entry(&name, file, &|file| file.write(&sums_of(&body)).unwrap());
         for threads in [0, 1, 3] {
             let name = format!("{case}-{threads}");
-            let mut file = GatheredFile::new(create(&name), threads).unwrap();
+            let mut file = GatheredFile::new(create(&name), threads);
             let mut zeros = 0;
             for i in 0..count {
                 let mut source = vec![7; 3];
