@@ -1,9 +1,8 @@
 //! Tests of the algorithms against a plain search through all postings. Those that are handed in
 //! are tested by the same functions.
 
+mod known;
 mod twins;
-
-use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
@@ -12,18 +11,18 @@ use super::cursor::{BlockBounds, Norms, RunTerm};
 use super::scratch::Scratch;
 use super::top_k::{Hit, TopK};
 use crate::cpu::Level;
-use crate::index::block_bounds::{BlockCoder, BlockCodes};
+use crate::index::block_bounds::BlockCodes;
 use crate::index::list::{Form, ListEncoder, ListError, ListView};
 use crate::index::run::dense::{Bitmap, DenseList, LINE_DOCUMENTS, LINE_WORDS};
 use crate::query::algorithms::handed::{HandedAlgorithms, LastSearcher, SearchAlgorithm};
 use crate::query::algorithms::{and, auto, blocks, exhaustive, max_score, scored};
-use crate::score::block_codes::ImpactCodes;
 use crate::score::bm25::Bm25;
 use crate::score::bounds::code_below;
 use crate::score::named::{Delta, Mu, Score};
 use crate::score::scoring::Scoring;
 use crate::score::weight::{Formula, Weight};
 
+use known::KnownCase;
 use twins::expected;
 
 type Postings = Vec<(u32, u32)>;
@@ -118,27 +117,6 @@ fn score_of(formula: Formula) -> Score {
     }
 }
 
-/// Document by document: how many terms it has and their scores, added in the order of the query.
-fn oracle(case: &Case, all: bool, k: usize) -> Vec<Hit> {
-    let mut found: BTreeMap<u32, (usize, f32)> = BTreeMap::new();
-    for (weight, list) in &case.terms {
-        for &(docid, tf) in list.iter().flatten() {
-            let begin = case.statics.get(docid as usize).copied().unwrap_or(0.0);
-            let (terms, sum) = found.entry(docid).or_insert((0, begin));
-            *terms += 1;
-            *sum += weight.score(tf, case.norms[docid as usize]);
-        }
-    }
-    let mut hits: Vec<Hit> = found
-        .into_iter()
-        .filter(|&(_, (terms, _))| !all || terms == case.terms.len())
-        .map(|(docid, (_, score))| Hit { docid: case.first_docid + docid, score })
-        .collect();
-    hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.docid.cmp(&b.docid)));
-    hits.truncate(k);
-    hits
-}
-
 fn levels() -> Vec<Level> {
     let mut levels = vec![Level::Portable];
     #[cfg(target_arch = "x86_64")]
@@ -148,12 +126,13 @@ fn levels() -> Vec<Level> {
 }
 
 fn search(
-    case: &Case,
+    known: &KnownCase<'_>,
     lists: &[Option<Encoded>],
     algorithm: Algorithm,
     k: usize,
     (scratch, handed): &mut Room,
 ) -> Result<Vec<Hit>, ListError> {
+    let case = known.case;
     let mut terms = Vec::new();
     for ((weight, _), list) in case.terms.iter().zip(lists) {
         let list = match list {
@@ -192,7 +171,7 @@ fn search(
     run.dense = &dense;
     let is_linear = case.scoring.score == Score::Impact;
     if is_linear && matches!(algorithm, Algorithm::Auto | Algorithm::Blocks) {
-        let (impacts, data) = codes_of(case);
+        let (impacts, data) = known.codes();
         let codes = data.iter().map(|data| BlockCodes::new(data.as_ref()?, case.documents));
         let codes: Vec<_> = codes.collect();
         run.blocks = Some(BlockBounds { impacts: impacts.impacts(), lists: &codes });
@@ -210,20 +189,6 @@ fn bitmap(list: &Postings, share: u32, documents: u32) -> Option<DenseList> {
     list.iter().for_each(|(docid, _)| bits[*docid as usize / 64] |= 1 << (docid % 64));
     let is_long = list.len() as u64 * u64::from(share) >= u64::from(documents);
     is_long.then(|| Bitmap::new(bits).into())
-}
-
-/// The bounds of blocks of documents that a run of the case would have.
-fn codes_of(case: &Case) -> (ImpactCodes, Vec<Option<Vec<u64>>>) {
-    let tfs = case.terms.iter().flat_map(|(_, list)| list.iter().flatten().map(|&(_, tf)| tf));
-    let impacts = ImpactCodes::new(tfs.max().unwrap_or(1));
-    let mut coder = BlockCoder::default();
-    let codes = case.terms.iter().map(|(_, list)| {
-        let (df, bytes, data) = encode(case.form, list.as_ref()?);
-        let list = ListView::of_form(case.form, df, bytes, &data).unwrap();
-        coder.code(&list, case.documents, &impacts).unwrap()
-    });
-    let codes = codes.collect();
-    (impacts, codes)
 }
 
 /// Documents with or without a posting, by a rule that makes lists of every density and lists that
@@ -295,13 +260,16 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
 }
 
 fn check(case: &Case, rooms: &mut [Room], algorithms: &[Algorithm]) -> Result<(), TestCaseError> {
-    let lists: Vec<_> = case
-        .terms
-        .iter()
-        .map(|(_, list)| list.as_ref().map(|list| encode(case.form, list)))
-        .collect();
+    check_known(&KnownCase::new(case), rooms, algorithms)
+}
+
+fn check_known(
+    known: &KnownCase<'_>,
+    rooms: &mut [Room],
+    algorithms: &[Algorithm],
+) -> Result<(), TestCaseError> {
     for &algorithm in algorithms {
-        if !case.statics.is_empty() && !algorithm.takes_statics() {
+        if !known.case.statics.is_empty() && !algorithm.takes_statics() {
             continue;
         }
         // These have nothing that depends on k or on the machine.
@@ -309,17 +277,17 @@ fn check(case: &Case, rooms: &mut [Room], algorithms: &[Algorithm]) -> Result<()
         let is_plain = matches!(algorithm, ScoredAny | ScoredAll);
         let ks = [10, 1, 1000, u32::MAX as usize];
         for &k in &ks[..if is_plain { 1 } else { ks.len() }] {
-            let expected = expected(case, algorithm, k);
+            let expected = expected(known, algorithm, k);
             let levels = if is_plain { 1 } else { rooms.len() };
             for room in &mut rooms[..levels] {
-                let found = search(case, &lists, algorithm, k, room);
+                let found = search(known, &known.lists, algorithm, k, room);
                 let bits = |hits: &[Hit]| -> Vec<(u32, u32)> {
                     hits.iter().map(|hit| (hit.docid, hit.score.to_bits())).collect()
                 };
                 let found = found.map(|hits| bits(&hits));
                 prop_assert_eq!(
                     found,
-                    Ok(bits(&expected)),
+                    Ok(bits(expected)),
                     "{:?} {} {:?}",
                     algorithm,
                     k,
@@ -357,8 +325,9 @@ fn no_terms_have_no_hits(algorithms: &[Algorithm]) {
     check(&case, &mut rooms(), algorithms).unwrap();
     case.terms = vec![(1.0.into(), None), (1.0.into(), Some(vec![(8, 3)]))];
     check(&case, &mut rooms(), algorithms).unwrap();
-    assert_eq!(oracle(&case, true, 5), []);
-    assert_eq!(oracle(&case, false, 5).len(), 1);
+    let known = KnownCase::new(&case);
+    assert_eq!(known.hits(true, 5), []);
+    assert_eq!(known.hits(false, 5).len(), 1);
 }
 
 #[test]
@@ -371,15 +340,11 @@ fn weights_of_zero_match(algorithms: &[Algorithm]) {
         let lists = [vec![(0, 1), (5, 2)], vec![(5, 1), (8, 3)]];
         let terms = lists.into_iter().map(|list| (weight, Some(list))).collect();
         let case = case_of(9, 4, terms);
-        let lists: Vec<_> = case
-            .terms
-            .iter()
-            .map(|(_, list)| list.as_ref().map(|list| encode(case.form, list)))
-            .collect();
+        let known = KnownCase::new(&case);
         for mut room in rooms() {
             let hit = |docid| Hit { docid, score: 0.0 };
             for &algorithm in algorithms {
-                let found = search(&case, &lists, algorithm, 9, &mut room).unwrap();
+                let found = search(&known, &known.lists, algorithm, 9, &mut room).unwrap();
                 if algorithm.is_and() {
                     assert_eq!(found, [hit(9)]);
                 } else {
@@ -414,10 +379,14 @@ fn a_steady_state_takes_no_more_memory() {
 }
 
 /// Two queries one after the other; the second finds nothing of the first in the reused memory.
-fn find_the_same(case: &Case, next: &Case, algorithms: &[Algorithm]) -> Result<(), TestCaseError> {
+fn find_the_same(
+    known: &KnownCase<'_>,
+    next: &KnownCase<'_>,
+    algorithms: &[Algorithm],
+) -> Result<(), TestCaseError> {
     let mut rooms = rooms();
-    check(case, &mut rooms, algorithms)?;
-    check(next, &mut rooms, algorithms)
+    check_known(known, &mut rooms, algorithms)?;
+    check_known(next, &mut rooms, algorithms)
 }
 
 pub(crate) type Damage = Vec<(prop::sample::Index, prop::sample::Index, u8)>;
@@ -429,11 +398,11 @@ pub(crate) fn damage() -> impl Strategy<Value = Damage> {
 
 /// Damaged lists, then a query with sound ones.
 fn stand_damage(
-    (case, damage, next): (&Case, &Damage, &Case),
+    (known, damage, next): (&KnownCase<'_>, &Damage, &KnownCase<'_>),
     algorithms: &[Algorithm],
 ) -> Result<(), TestCaseError> {
-    let encoded = |(_, list): &(_, Option<Postings>)| list.as_ref().map(|l| encode(case.form, l));
-    let mut lists: Vec<_> = case.terms.iter().map(encoded).collect();
+    let case = known.case;
+    let mut lists = known.lists.clone();
     for (list, at, byte) in damage {
         let list = list.index(lists.len());
         if let Some((_, _, data)) = &mut lists[list] {
@@ -445,7 +414,7 @@ fn stand_damage(
     for &algorithm in algorithms {
         let mut answers = Vec::new();
         for room in &mut rooms {
-            let found = search(case, &lists, algorithm, 1000, room);
+            let found = search(known, &lists, algorithm, 1000, room);
             if let Ok(hits) = &found {
                 let run = case.first_docid..case.first_docid + case.documents;
                 prop_assert!(hits.iter().all(|hit| run.contains(&hit.docid)));
@@ -456,7 +425,7 @@ fn stand_damage(
         let is_whole = algorithm == Algorithm::Exhaustive;
         prop_assert!(!is_whole || answers.iter().all(|answer| answer == &answers[0]));
     }
-    check(next, &mut rooms, algorithms)
+    check_known(next, &mut rooms, algorithms)
 }
 
 /// All that the algorithms of this room are tested for, for some that are handed in.
@@ -464,12 +433,13 @@ pub(crate) fn check_handed(
     (case, damage, next): (&Case, &Damage, &Case),
     handed: HandedAlgorithms,
 ) -> Result<(), TestCaseError> {
+    let [known, next] = [case, next].map(KnownCase::new);
     for &algorithm in handed {
         let algorithm = [Algorithm::Handed(algorithm)];
         no_terms_have_no_hits(&algorithm);
         weights_of_zero_match(&algorithm);
-        find_the_same(case, next, &algorithm)?;
-        stand_damage((case, damage, next), &algorithm)?;
+        find_the_same(&known, &next, &algorithm)?;
+        stand_damage((&known, damage, &next), &algorithm)?;
     }
     Ok(())
 }
@@ -484,7 +454,7 @@ proptest! {
 
     #[test]
     fn oracle_and_and_or_find_the_same(case in cases(), next in cases()) {
-        find_the_same(&case, &next, &ALGORITHMS)?;
+        find_the_same(&KnownCase::new(&case), &KnownCase::new(&next), &ALGORITHMS)?;
     }
 
     #[test]
@@ -493,6 +463,6 @@ proptest! {
         damage in damage(),
         next in cases(),
     ) {
-        stand_damage((&case, &damage, &next), &ALGORITHMS)?;
+        stand_damage((&KnownCase::new(&case), &damage, &KnownCase::new(&next)), &ALGORITHMS)?;
     }
 }

@@ -63,6 +63,7 @@ pub(crate) fn check_range(case: &PartsCase, algorithms: &[Algorithm]) -> Result<
     let at = |bound: prop::sample::Index| bound.index(case.documents as usize + 2) as u32;
     let bounds = case.bounds;
     let docids = at(bounds.0).min(at(bounds.1))..at(bounds.0).max(at(bounds.1));
+    let [whole, snapshot] = [fixture.snapshot(), fixture.snapshot_within(docids.clone())];
     let left = |mode: Mode, text: &str| -> Vec<(u32, u32)> {
         let wanted = Wanted {
             k: case.documents as usize,
@@ -71,7 +72,7 @@ pub(crate) fn check_range(case: &PartsCase, algorithms: &[Algorithm]) -> Result<
             ..Wanted::default()
         };
         let mut searcher = Searcher::new();
-        let mut hits = bits(searcher.search(&fixture.snapshot(), &wanted, text).unwrap().0);
+        let mut hits = bits(searcher.search(&whole, &wanted, text).unwrap().0);
         hits.retain(|(docid, _)| docids.contains(docid));
         hits
     };
@@ -86,7 +87,6 @@ pub(crate) fn check_range(case: &PartsCase, algorithms: &[Algorithm]) -> Result<
                     _ => &all,
                 };
                 let expected = &expected[..expected.len().min(k)];
-                let snapshot = fixture.snapshot_within(docids.clone());
                 let wanted = Wanted { k, mode, algorithm, ..Wanted::default() };
                 let plan = plan(&snapshot, &wanted, &text);
                 let mut searcher = Searcher::new();
