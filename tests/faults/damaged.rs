@@ -2,10 +2,9 @@
 //! process: a panic, a wild allocation or an endless loop would show.
 
 use crate::query::deletions::delete_those;
-use crate::support::Random;
-use crate::support::file_path;
 use crate::support::sealed::{Manifest, seal_file};
 use crate::support::sound::{Answers, OldAndNew, ask, check};
+use crate::support::{Random, file_path, today};
 use millrace::IndexError;
 use millrace::inside::codec::ListCodec;
 use std::fs::{self, File};
@@ -31,10 +30,10 @@ const BP128: Form = ("bp128", "128");
 const RICE: Form = ("rice", "64");
 const PFOR: Form = ("pfor", "64");
 
-/// Some seconds.
-const SOME: Extent = Extent { whole: 160, sample: 40 };
+/// Some seconds; other places each day.
+const SOME: Extent = Extent { whole: 80, sample: 40 };
 /// Fewer.
-const FEW: Extent = Extent { whole: 40, sample: 30 };
+const FEW: Extent = Extent { whole: 24, sample: 20 };
 /// Some minutes.
 const ALL: Extent = Extent { whole: u64::MAX, sample: 0 };
 
@@ -176,9 +175,14 @@ fn cuts_are_found() {
     cut(RICE, SOME);
 }
 
-/// Whatever byte of the postings is damaged: an error, or the right answers, and never others.
 #[test]
 fn no_damaged_byte_of_postings_changes_an_answer() {
+    damage_postings(2);
+}
+
+/// Whatever byte of the postings is damaged: an error, or the right answers, and never others. One
+/// of this many, each day another one.
+fn damage_postings(one_of: usize) {
     let forms = [BP128, RICE, PFOR, ("newpfd", "64"), ("vbyte", "64"), ("bp128", "64")];
     for codec in ListCodec::ALL.map(ListCodec::name) {
         assert!(forms.iter().any(|form| form.0 == codec), "{codec} is not damaged");
@@ -191,9 +195,10 @@ fn no_damaged_byte_of_postings_changes_an_answer() {
             let bytes = fs::read(path).unwrap();
             let mut silent = 0u64;
             let file = File::options().write(true).open(path).unwrap();
-            for (at, &old) in (0..).zip(&bytes) {
+            let first = today() as usize % one_of;
+            for (at, &old) in (0..).zip(&bytes).skip(first).step_by(one_of) {
                 let what = format!("{form:?}: byte {at}");
-                if at % 256 == 0 {
+                if at % 256 < one_of as u64 {
                     step(&what);
                 }
                 file.write_all_at(&[old ^ 1 << (at % 8)], at).unwrap();
@@ -207,7 +212,8 @@ fn no_damaged_byte_of_postings_changes_an_answer() {
                 file.write_all_at(&[old], at).unwrap();
             }
             // Padding, and lists that no query asks for and that lie in no page of one that is.
-            assert!(silent < bytes.len() as u64 / 2, "{form:?}: {silent} of {}", bytes.len());
+            let tried = bytes.len() / one_of;
+            assert!(silent < tried as u64 / 2, "{form:?}: {silent} of {tried}");
         }
     });
 }
@@ -221,6 +227,7 @@ fn sealed_damage_makes_no_panic() {
 #[test]
 #[ignore = "takes minutes; run by `make campaign`"]
 fn campaign_damage() {
+    damage_postings(1);
     for form in [BP128, RICE, PFOR] {
         flip_bytes(form, ALL);
         cut(form, ALL);
@@ -231,7 +238,7 @@ fn campaign_damage() {
 fn flip_bytes(form: Form, extent: Extent) {
     watched(move |step| {
         let victim = Victim::new(form);
-        let mut random = Random::new(1);
+        let mut random = Random::new(1 + today());
         let mut count = 0;
         for path in &victim.files {
             let bytes = fs::read(path).unwrap();
@@ -263,7 +270,7 @@ fn flip_bytes(form: Form, extent: Extent) {
 fn cut(form: Form, extent: Extent) {
     watched(move |step| {
         let victim = Victim::new(form);
-        let mut random = Random::new(2);
+        let mut random = Random::new(2 + today());
         let mut count = 0;
         for path in &victim.files {
             let bytes = fs::read(path).unwrap();
@@ -307,7 +314,7 @@ fn seal_damage(form: Form, extent: Extent) {
         let generation = crate::support::generation(&victim.set.index());
         let manifest = Manifest::read(&generation);
         let whole = fs::read(generation.join("manifest.json")).unwrap();
-        let mut random = Random::new(3);
+        let mut random = Random::new(3 + today());
         let mut count = 0;
         let mut unnoticed = 0;
         for (number, name) in manifest.files().into_iter().enumerate() {

@@ -134,8 +134,8 @@ fn pretended_devices_rank_by_learned_weights_as_the_cpu_does() {
     let one: [&[&str]; 1] = [&["--gpu-memory", "16M", "--gpus", "1"]];
     let some = whole as fn(&mut Random) -> f64;
     for (vectors, count, weight, k, alone) in [
-        (&vectors, 14, some, "7", &alone[..]),
-        (&vectors, 14, fraction, "40", &alone),
+        (&vectors, 8, some, "7", &alone[..]),
+        (&vectors, 8, fraction, "40", &alone),
         (&by_topics, 36, fraction, "7", &one),
     ] {
         let queries = queries(count, &mut random, weight);

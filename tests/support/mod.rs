@@ -249,6 +249,13 @@ impl std::fmt::Debug for Outcome {
     }
 }
 
+/// The number of the day: a test that does a part of what `make campaign` does takes another part
+/// each day. Its messages say which.
+pub(crate) fn today() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |now| now.as_secs() / (24 * 60 * 60))
+}
+
 /// Builds an index, quietly.
 pub(crate) fn build<A: AsRef<OsStr>>(index: &Path, more: impl IntoIterator<Item = A>) -> Outcome {
     millrace(args!["build", "--quiet", "--index", index]).args(more).ok()

@@ -114,6 +114,11 @@ impl OldAndNew {
     #[track_caller]
     pub(crate) fn assert_tidy(&self, when: &str) {
         assert_sound(&self.index(), when);
+        self.assert_nothing_else(when);
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_nothing_else(&self, when: &str) {
         let index = self.index();
         let current = std::fs::read_to_string(index.join("CURRENT")).unwrap();
         let generation = current.strip_suffix('\n').unwrap();
