@@ -118,8 +118,8 @@ pub use build::{
 pub use dataflow::{
     control::{Control, JobError},
     query::{
-        batch::Asker,
         collect::Sink,
+        inbox::Asker,
         lay_out::QueryAnswer,
         service::{QueryOptions, QueryReport, QueryService},
     },

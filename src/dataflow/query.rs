@@ -8,6 +8,7 @@ pub(crate) mod collect;
 pub(crate) mod context;
 pub(crate) mod desk;
 pub(crate) mod follower;
+pub(crate) mod inbox;
 pub(crate) mod lay_out;
 pub(crate) mod local;
 #[cfg(test)]
@@ -20,10 +21,11 @@ mod tests;
 pub(crate) mod waiter;
 
 use crate::dataflow::query::answer::answer;
-use crate::dataflow::query::batch::{Inbox, batch};
+use crate::dataflow::query::batch::batch;
 use crate::dataflow::query::collect::{AnswerWriter, collect};
 use crate::dataflow::query::context::Context;
 use crate::dataflow::query::desk::QueryDesk;
+use crate::dataflow::query::inbox::Inbox;
 use crate::dataflow::query::lay_out::LaidOutAnswer;
 use crate::dataflow::query::shards::follow::{Following, follow};
 use crate::dataflow::query::shards::{ShardWiring, answer_together};

@@ -6,7 +6,7 @@ use super::options::{GroupAddress, ServeOptions};
 use super::state::{Door, Served};
 use super::{documents, failure, front, guard, measured, page, search, writes};
 use crate::crew::spawn;
-use crate::dataflow::query::batch::Asker;
+use crate::dataflow::query::inbox::Asker;
 use crate::query::snapshot::Snapshot;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};

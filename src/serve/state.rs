@@ -5,7 +5,7 @@ use super::failure::HttpFailure;
 use super::metrics::Metrics;
 use super::options::ServeOptions;
 use crate::crew::lock;
-use crate::dataflow::query::batch::Asker;
+use crate::dataflow::query::inbox::Asker;
 use crate::dataflow::query::waiter::{Outcome, Waiter};
 use crate::query::reading::lines::Query;
 use crate::query::snapshot::Snapshot;

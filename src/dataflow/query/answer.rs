@@ -26,12 +26,14 @@ use crate::index::error::IndexError;
 use crate::query::engines::engine::{Answer, Engines, Pace, QueryEngine, Wakers};
 use crate::query::plan::Planner;
 use crate::shown::chain;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use timely::container::CapacityContainerBuilder;
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::Capability;
+use timely::dataflow::operators::generic::OutputBuilderSession;
 use timely::dataflow::operators::generic::operator::Operator;
 
 /// An activation begins no further query after this time.
@@ -46,7 +48,11 @@ struct Answering<S, T, F> {
     leaves: bool,
     planner: Planner,
     engine: Box<dyn QueryEngine>,
+    /// Queries for which it has room, each with its batch.
+    taken: VecDeque<(u64, Request)>,
     answers: Vec<Answer>,
+    /// What is ready to be handed out, with its batch.
+    done: Vec<(u64, T)>,
 }
 
 /// Answers queries. `finish` makes the output of an answer.
@@ -85,8 +91,19 @@ where
         // Without its engine the job has failed, and no query is answered.
         let mut answering = engine.map(|engine| {
             let planner = Planner::default();
-            let answers = Vec::new();
-            Answering { context, desk, finish, worker, leaves, planner, engine, answers }
+            let (taken, answers, done) = Default::default();
+            Answering {
+                context,
+                desk,
+                finish,
+                worker,
+                leaves,
+                planner,
+                engine,
+                taken,
+                answers,
+                done,
+            }
         });
         // The unanswered queries of each batch.
         let mut open: BTreeMap<u64, (Capability<u64>, usize)> = BTreeMap::new();
@@ -108,14 +125,7 @@ where
             loop {
                 let Some(pace) = guard.work(|| answering.advance(start, slice)) else { return };
                 if worker == FIRST {
-                    for (batch, answered) in answering.desk.answers() {
-                        let Some((cap, left)) = open.get_mut(&batch) else { continue };
-                        output.session(&*cap).give(Local(answered));
-                        *left -= 1;
-                        if *left == 0 {
-                            open.remove(&batch);
-                        }
-                    }
+                    answering.send(&mut open, output);
                 }
                 match pace {
                     Pace::Busy if start.elapsed() > slice => return activator.activate(),
@@ -141,12 +151,14 @@ where
 {
     /// Takes queries if there is room for some, and lets the engine go on.
     fn advance(&mut self, start: Instant, slice: Duration) -> Result<Pace, Cause> {
-        while self.desk.has_waiting() && self.engine.room() {
-            let Some((batch, asked, waiting)) = self.desk.pop(self.worker, self.leaves) else {
-                break;
-            };
+        while self.has_some() && self.engine.room() {
+            if self.taken.is_empty() {
+                let room = self.engine.takes();
+                let waiting = self.desk.take(self.worker, self.leaves, room, &mut self.taken);
+                self.engine.waiting(waiting);
+            }
+            let Some((batch, asked)) = self.taken.pop_front() else { break };
             self.begin(batch, asked)?;
-            self.engine.waiting(waiting);
             if start.elapsed() > slice {
                 break;
             }
@@ -170,9 +182,38 @@ where
             again |= self.finish(number, taken, Some(answer))?;
         }
         self.answers = answers;
+        self.desk.hand_out(self.worker, &mut self.done);
         // What waits and has room is taken before this worker looks elsewhere.
-        let more = pace == Pace::Soon && self.desk.has_waiting() && self.engine.room();
-        Ok(if again || more { Pace::Busy } else { pace })
+        let more = pace == Pace::Soon && self.has_some() && self.engine.room();
+        Ok(if again || more || !self.taken.is_empty() { Pace::Busy } else { pace })
+    }
+
+    /// Sends what all workers have handed out; `open` are the unanswered queries of each batch.
+    fn send(
+        &self,
+        open: &mut BTreeMap<u64, (Capability<u64>, usize)>,
+        output: &mut OutputBuilderSession<'_, u64, CapacityContainerBuilder<Vec<Local<T>>>>,
+    ) where
+        T: 'static,
+    {
+        let mut answers = self.desk.answers().into_iter().peekable();
+        while let Some(&(batch, _)) = answers.peek() {
+            let of_batch = std::iter::from_fn(|| answers.next_if(|of| of.0 == batch));
+            let answered = of_batch.map(|(_, answered)| Local(answered));
+            let Some((cap, left)) = open.get_mut(&batch) else {
+                answered.for_each(drop);
+                continue;
+            };
+            output.session(&*cap).give_iterator(answered.inspect(|_| *left -= 1));
+            if *left == 0 {
+                open.remove(&batch);
+            }
+        }
+    }
+
+    /// Whether there is a query to begin.
+    fn has_some(&self) -> bool {
+        !self.taken.is_empty() || self.desk.has_waiting()
     }
 
     /// Plans and submits a query.
@@ -248,7 +289,7 @@ where
         let batch = taken.batch;
         match (self.finish)(&self.context, taken, answer)? {
             DeskOutcome::Out(out) => {
-                self.desk.hand_out(self.worker, batch, out);
+                self.done.push((batch, out));
                 Ok(false)
             }
             DeskOutcome::Again(again) => {

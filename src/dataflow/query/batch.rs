@@ -2,10 +2,11 @@
 //!
 //! - Out, on worker 0: the queries of batch b at time b, each with the snapshot that the batch is
 //!   answered from. Batches are numbered from 0.
-//! - An [`Asker`] puts queries into a channel and wakes this operator, so that no worker waits for
-//!   input.
+//! - An [`Asker`](super::inbox::Asker) puts queries into the inbox and wakes this operator, so that
+//!   no worker waits for input. While a batch is under way this looks now and then instead, and the
+//!   asker need not wake it for a few queries each.
 //! - At most as many queries as `MOST_BATCHES` full batches for each worker have are unanswered, or
-//!   as many as were asked for, or as take [`MOST_BYTES`]; then queries wait in the channel, which
+//!   as many as were asked for, or as take [`MOST_BYTES`]; then queries wait in the inbox, which
 //!   is bounded, then in the asker. A batch closes early at this many bytes.
 //! - A query of too many terms is refused here: it would take too much memory in every engine.
 //! - The stream ends when all are answered: until then the workers help each other. Where the
@@ -14,9 +15,9 @@
 #![warn(missing_docs)]
 
 use super::context::Context;
+use super::inbox::{Inbox, NextArrival, QueryArrival, QueryArrivals};
 use super::local::Local;
 use super::waiter::{Outcome, Waiter};
-use crate::crew::{lock, spawn};
 use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::index::error::IndexError;
 use crate::query::filter::FilterError;
@@ -27,19 +28,12 @@ use crate::query::reading::lines::{Query, Refused};
 use crate::query::snapshot::Snapshot;
 use crate::shown::chain;
 use std::collections::VecDeque;
-use std::io;
-use std::iter::{once, repeat_with};
 use std::mem::take;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::{ProbeHandle, Scope, StreamVec};
-use timely::scheduling::SyncActivator;
-
-/// A query, a line that is none, or the failure of the stream.
-pub(crate) type Received = io::Result<Result<Query, Refused>>;
 
 /// A query, or a line that is none, and its places.
 #[derive(Clone, Debug)]
@@ -57,128 +51,13 @@ pub(crate) struct NumberedQuery {
     pub(crate) waiter: Option<Arc<dyn Waiter>>,
 }
 
-/// What was put into the channel.
-struct Arrival {
-    came: Instant,
-    received: Received,
-    waiter: Option<Arc<dyn Waiter>>,
-}
-
 /// When a query came, what it is once it was checked, and who waits for it.
 type CheckedQuery = (Instant, Result<Query, Refused>, Option<Arc<dyn Waiter>>);
-
-/// `None` is another place of the channel for the query before it, which is long.
-type ArrivedQuery = Option<Arrival>;
-
-pub(crate) struct Inbox {
-    received: Mutex<Option<Receiver<ArrivedQuery>>>,
-    bell: Arc<Bell>,
-}
-
-/// Wakes the operator that has found nothing: it is not woken for each query of many.
-#[derive(Default)]
-struct Bell {
-    waker: Mutex<Option<SyncActivator>>,
-    /// The operator has looked and found nothing since it was woken.
-    waits: AtomicBool,
-}
-
-impl Bell {
-    fn ring(&self) {
-        if let Some(waker) = &*lock(&self.waker) {
-            // It fails when the worker has ended, which needs no waking.
-            _ = waker.activate();
-        }
-    }
-
-    /// After something was put into the channel.
-    fn ring_if_awaited(&self) {
-        if self.waits.swap(false, Ordering::SeqCst) {
-            self.ring();
-        }
-    }
-}
-
-/// Puts queries to a query job; the job ends when they are answered and this is dropped.
-pub struct Asker {
-    sender: Option<SyncSender<ArrivedQuery>>,
-    bell: Arc<Bell>,
-}
-
-impl Asker {
-    /// For a job in which `room` queries may wait before [`ask`](Self::ask) does.
-    pub(crate) fn new(room: usize) -> (Self, Arc<Inbox>) {
-        let (sender, receiver) = sync_channel(room);
-        let bell = Arc::<Bell>::default();
-        let inbox = Inbox { received: Mutex::new(Some(receiver)), bell: bell.clone() };
-        (Self { sender: Some(sender), bell }, Arc::new(inbox))
-    }
-
-    /// Asks; waits while too many queries wait. Returns whether the job still takes queries.
-    pub fn ask(&self, received: Received) -> bool {
-        let places = match &received {
-            Ok(Ok(query)) => query.bytes() / PLACE_BYTES,
-            _ => 0,
-        };
-        let asked = Some(Arrival { came: Instant::now(), received, waiter: None });
-        let Some(sender) = &self.sender else { return false };
-        once(asked).chain(repeat_with(|| None).take(places)).all(|one| {
-            let sent = sender.send(one).is_ok();
-            fence(Ordering::SeqCst);
-            self.bell.ring_if_awaited();
-            sent
-        })
-    }
-
-    /// Asks for who waits, and never waits itself. Returns whether there was room, and the job
-    /// still takes queries; else the waiter is told nothing.
-    #[doc(hidden)]
-    pub fn try_ask(&self, query: Query, waiter: Arc<dyn Waiter>) -> bool {
-        let places = query.bytes() / PLACE_BYTES;
-        let asked = Arrival { came: Instant::now(), received: Ok(Ok(query)), waiter: Some(waiter) };
-        let Some(sender) = &self.sender else { return false };
-        let taken = sender.try_send(Some(asked)).is_ok();
-        // Where the room ends behind a long query, the next one finds none.
-        let fits = |_: &usize| taken && sender.try_send(None).is_ok();
-        (0..places).take_while(fits).for_each(drop);
-        fence(Ordering::SeqCst);
-        self.bell.ring_if_awaited();
-        taken
-    }
-
-    /// Starts a thread that asks all queries of a stream. It may stay in a read for ever; a process
-    /// may end without it.
-    ///
-    /// # Errors
-    /// If the thread cannot be started.
-    pub fn ask_in_background(
-        self,
-        queries: impl IntoIterator<Item = Received, IntoIter: Send> + Send + 'static,
-    ) -> io::Result<()> {
-        let ask = move || {
-            for query in queries {
-                if !self.ask(query) {
-                    return;
-                }
-            }
-        };
-        spawn("queries", ask).map(drop)
-    }
-}
-
-impl Drop for Asker {
-    fn drop(&mut self) {
-        self.sender = None;
-        self.bell.ring();
-    }
-}
 
 /// Full batches of one worker that are under way.
 const MOST_BATCHES: usize = 4;
 /// Bytes of the queries of a batch, and of all that are unanswered, except for the last of them.
 const MOST_BYTES: usize = (256 << 20) - MOST_LINE_BYTES;
-/// A query takes a place in the channel for each this many bytes.
-const PLACE_BYTES: usize = 4 << 10;
 /// How long to wait for answers before looking again.
 const PAUSE: Duration = Duration::from_micros(200);
 
@@ -239,30 +118,35 @@ impl Unanswered {
         (!waits).then(|| self.context.batch.min((self.most - unanswered) as usize))
     }
 
+    /// Whether so many queries are under way that a new one may wait for [`PAUSE`].
+    fn is_busy(&self) -> bool {
+        self.number - self.answered >= self.context.batch as u64
+    }
+
     /// Takes what has come, up to a batch of `room` queries; returns whether no more comes.
-    fn fill(&mut self, queries: &Receiver<ArrivedQuery>, bell: &Bell, room: usize) -> bool {
+    fn fill(&mut self, arrivals: &mut QueryArrivals, room: usize) -> bool {
         let mut ended = self.failed.is_some();
-        let mut rings = false;
+        let mut rings = self.is_busy();
+        let snapshot = self.context.snapshot();
         while !self.is_full(room) && !ended && self.failed.is_none() {
-            match queries.try_recv() {
-                Ok(None) => {}
-                Ok(Some(Arrival { came, received: Ok(query), waiter })) => {
-                    self.take(came, query, waiter);
+            match arrivals.next() {
+                NextArrival::Came(QueryArrival { came, received: Ok(query), waiter, .. }) => {
+                    self.take(&snapshot, came, query, waiter);
                 }
-                Ok(Some(Arrival { received: Err(error), .. })) => {
+                NextArrival::Came(QueryArrival { received: Err(error), .. }) => {
                     self.failed = Some(error.into());
                     ended = true;
                 }
-                Err(TryRecvError::Empty) if rings => break,
-                Err(TryRecvError::Empty) => {
+                NextArrival::None if rings => break,
+                NextArrival::None => {
                     // What came before the bell was set does not ring it: look again.
-                    bell.waits.store(true, Ordering::SeqCst);
-                    fence(Ordering::SeqCst);
+                    arrivals.ring_for_next();
                     rings = true;
                 }
-                Err(TryRecvError::Disconnected) => ended = true,
+                NextArrival::End => ended = true,
             }
         }
+        arrivals.give_room();
         ended || self.failed.is_some()
     }
 
@@ -272,6 +156,7 @@ impl Unanswered {
 
     fn take(
         &mut self,
+        snapshot: &Arc<Snapshot>,
         came: Instant,
         query: Result<Query, Refused>,
         waiter: Option<Arc<dyn Waiter>>,
@@ -280,7 +165,7 @@ impl Unanswered {
             self.first_came = Instant::now();
         }
         let place = self.number + self.batch.len() as u64;
-        let query = match query.map(|query| self.context.checked(query, place)) {
+        let query = match query.map(|query| self.context.checked(snapshot, query, place)) {
             Ok(Ok(query)) => query,
             // Waiters get the error, and the service goes on.
             Ok(Err(error)) => {
@@ -320,10 +205,12 @@ impl Unanswered {
                 let settings = &whole.generation().manifest().settings;
                 let refused = |why: String| query.refused(number + 1, &why);
                 listing = query.listing(settings).map_err(refused)?;
-                snapshot = whole.under(query.filter.as_ref()).map_err(|error| match error {
-                    FilterError::Refused(why) => query.refused(number + 1, &why),
-                    FilterError::Index(error) => query.refused(number + 1, &chain(&error)),
-                })?;
+                if query.filter.is_some() {
+                    snapshot = whole.under(query.filter.as_ref()).map_err(|error| match error {
+                        FilterError::Refused(why) => query.refused(number + 1, &why),
+                        FilterError::Index(error) => query.refused(number + 1, &chain(&error)),
+                    })?;
+                }
                 Ok(query)
             });
             Local(NumberedQuery { place, number, query, snapshot, listing, came, waiter })
@@ -335,7 +222,7 @@ impl Unanswered {
 pub(crate) fn batch<'scope>(
     scope: Scope<'scope, u64>,
     context: &Arc<Context>,
-    inbox: &Inbox,
+    inbox: &Arc<Inbox>,
     written: ProbeHandle<u64>,
 ) -> StreamVec<'scope, u64, Local<NumberedQuery>> {
     let context = context.clone();
@@ -343,21 +230,20 @@ pub(crate) fn batch<'scope>(
         let guard = OperatorGuard::new(&context.control, "Batch", scope.index());
         let activator = scope.activator_for(info.address.clone());
         let mut open = None;
-        let bell = inbox.bell.clone();
         if scope.index() == 0 {
             let waker = scope.worker().sync_activator_for(info.address.to_vec());
-            *lock(&inbox.bell.waker) = Some(waker);
-            open = lock(&inbox.received).take().map(|queries| (capability, queries));
+            inbox.set_waker(waker);
+            open = Some((capability, QueryArrivals::new(inbox)));
         }
         let delay = context.delay;
         let mut unanswered = Unanswered::new(context);
         move |output| {
-            let Some((cap, queries)) = open.as_mut() else { return };
+            let Some((cap, arrivals)) = open.as_mut() else { return };
             let Some(room) = unanswered.room(&written) else {
                 return activator.activate_after(PAUSE);
             };
             let step = guard.work(|| {
-                let ended = unanswered.fill(queries, &bell, room);
+                let ended = unanswered.fill(arrivals, room);
                 let waited = unanswered.first_came.elapsed();
                 let is_due = unanswered.is_full(room) || ended || waited >= delay;
                 if is_due && !unanswered.batch.is_empty() {
@@ -367,7 +253,7 @@ pub(crate) fn batch<'scope>(
                 } else if !unanswered.batch.is_empty() {
                     activator.activate_after(delay - waited);
                 }
-                if ended && !unanswered.under_way.is_empty() {
+                if ended && !unanswered.under_way.is_empty() || unanswered.is_busy() {
                     activator.activate_after(PAUSE);
                 }
                 let ends = ended && unanswered.batch.is_empty() && unanswered.under_way.is_empty();
@@ -387,13 +273,18 @@ pub(crate) fn batch<'scope>(
 impl Context {
     /// The query of this number, unless it has too many terms, or a wrong weight, operator or
     /// filter, or asks for columns that there are not; fails if columns cannot be read.
-    fn checked(&self, query: Query, number: u64) -> Result<Result<Query, Refused>, IndexError> {
-        let snapshot = self.snapshot();
+    fn checked(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        query: Query,
+        number: u64,
+    ) -> Result<Result<Query, Refused>, IndexError> {
         let listing = query.listing(&snapshot.generation().manifest().settings);
-        let why = match snapshot.under(query.filter.as_ref()) {
+        let filter = query.filter.as_ref();
+        let why = match filter.map(|filter| snapshot.under(Some(filter))).transpose() {
             Err(FilterError::Index(error)) => return Err(error),
             Err(FilterError::Refused(why)) => Err(format!("has a filter that {why}")),
-            Ok(_) => listing.and_then(|_| check(&snapshot, self.wanted_of(&query), &query.text)),
+            Ok(_) => listing.and_then(|_| check(snapshot, self.wanted_of(&query), &query.text)),
         };
         Ok(match why {
             Ok(()) => Ok(query),

@@ -56,19 +56,25 @@ impl Sink {
         }
     }
 
-    fn put(&mut self, answers: Vec<LaidOutAnswer>) -> io::Result<()> {
+    /// Returns the texts that were written.
+    fn put(&mut self, answers: Vec<LaidOutAnswer>) -> io::Result<Vec<Vec<u8>>> {
+        let mut texts = Vec::new();
         for LaidOutAnswer { out, .. } in answers {
             match (&mut *self, out) {
-                (Self::Text(_, to), AnswerOut::Text(text)) => to.write_all(&text)?,
+                (Self::Text(_, to), AnswerOut::Text(text)) => {
+                    to.write_all(&text)?;
+                    texts.push(text);
+                }
                 (Self::Values(take), AnswerOut::Value(answer)) => take(*answer),
                 // The layout is that of the sink.
                 (Self::Text(..), AnswerOut::Value(_)) | (Self::Values(_), AnswerOut::Text(_)) => {}
             }
         }
         match self {
-            Self::Text(_, to) => to.flush(),
-            Self::Values(_) => Ok(()),
+            Self::Text(_, to) => to.flush()?,
+            Self::Values(_) => {}
         }
+        Ok(texts)
     }
 }
 
@@ -108,7 +114,10 @@ pub(crate) fn collect<'scope>(
                             Err(e) if e.kind() == ErrorKind::BrokenPipe => {
                                 context.control.fail(JobError::OutputClosed);
                             }
-                            put => put.map_err(IndexError::io("writing the answers"))?,
+                            Err(error) => {
+                                return Err(IndexError::io("writing the answers")(error).into());
+                            }
+                            Ok(texts) => context.reuse(texts.into_iter()),
                         }
                         context.tally.batches.fetch_add(1, Ordering::Relaxed);
                         context.tally.answering();

@@ -21,6 +21,14 @@ use std::time::Instant;
 /// A worker that finds more to do than it takes wakes this many others, and these wake others.
 const WAKES: usize = 3;
 
+/// A worker whose engine has room takes at most so many queries at a time, and of those that wait
+/// at most this share of its own.
+const AT_ONCE: usize = 32;
+const OF_SHARE: usize = 2;
+
+/// Tables of queries under way, so that workers seldom wait for each other at one.
+const TABLES: u64 = 16;
+
 #[derive(Debug)]
 pub(crate) enum Request {
     /// As it came in; the worker that takes it plans it.
@@ -68,7 +76,8 @@ pub(crate) struct QueryDesk<S, T> {
     state: Mutex<DeskState>,
     /// Queries that wait, to be read without the lock.
     waiting: AtomicUsize,
-    open: Mutex<HashMap<u64, TakenQuery<S>>>,
+    /// By their numbers.
+    open: [Mutex<HashMap<u64, TakenQuery<S>>>; TABLES as usize],
     answers: Mutex<Vec<(u64, T)>>,
 }
 
@@ -104,7 +113,8 @@ impl<S, T> QueryDesk<S, T> {
     pub(crate) fn new(wakers: Arc<Wakers>) -> Self {
         let coming = (0..wakers.workers()).collect();
         let state = Mutex::new(DeskState { coming, ..DeskState::default() });
-        let (waiting, open, answers) = Default::default();
+        let (waiting, answers) = Default::default();
+        let open = std::array::from_fn(|_| Mutex::default());
         Self { wakers, state, waiting, open, answers }
     }
 
@@ -125,10 +135,16 @@ impl<S, T> QueryDesk<S, T> {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Takes the query that has waited longest for a worker, and returns how many wait behind it,
-    /// for which others should be woken. A worker that `leaves` queries to others takes none while
-    /// enough of them are free.
-    pub(crate) fn pop(&self, worker: usize, leaves: bool) -> Option<(u64, Request, usize)> {
+    /// Takes the queries that have waited longest for a worker that has `room` for so many, and
+    /// returns how many wait behind them, for which others should be woken. A worker that `leaves`
+    /// queries to others takes none while enough of them are free.
+    pub(crate) fn take(
+        &self,
+        worker: usize,
+        leaves: bool,
+        room: usize,
+        taken: &mut VecDeque<(u64, Request)>,
+    ) -> usize {
         let mut state = lock(&self.state);
         state.comes(worker);
         if leaves && state.has_others() {
@@ -136,15 +152,17 @@ impl<S, T> QueryDesk<S, T> {
             let woken = state.wake(work);
             drop(state);
             self.wakers.wake(&woken);
-            return None;
+            return 0;
         }
-        let (batch, asked) = state.waiting.pop_front()?;
+        let share = state.waiting.len() / (OF_SHARE * self.wakers.workers());
+        let most = room.min(share.clamp(1, AT_ONCE)).min(state.waiting.len());
+        taken.extend(state.waiting.drain(..most));
         let waiting = state.waiting.len();
         self.waiting.store(waiting, Ordering::Relaxed);
         let woken = state.wake(waiting);
         drop(state);
         self.wakers.wake(&woken);
-        Some((batch, asked, waiting))
+        waiting
     }
 
     /// Counts a worker among those that sleep, and returns true, unless queries wait for it.
@@ -171,18 +189,21 @@ impl<S, T> QueryDesk<S, T> {
 
     /// Keeps a query until its answer is there.
     pub(crate) fn begin(&self, number: u64, taken: TakenQuery<S>) {
-        lock(&self.open).insert(number, taken);
+        lock(&self.open[(number % TABLES) as usize]).insert(number, taken);
     }
 
     pub(crate) fn end(&self, number: u64) -> Option<TakenQuery<S>> {
-        lock(&self.open).remove(&number)
+        lock(&self.open[(number % TABLES) as usize]).remove(&number)
     }
 
-    /// Hands an answer to the first worker.
-    pub(crate) fn hand_out(&self, worker: usize, batch: u64, answer: T) {
+    /// Hands answers, with their batches, to the first worker.
+    pub(crate) fn hand_out(&self, worker: usize, done: &mut Vec<(u64, T)>) {
+        if done.is_empty() {
+            return;
+        }
         let mut answers = lock(&self.answers);
-        answers.push((batch, answer));
-        let wakes = answers.len() == 1 && worker != FIRST;
+        let wakes = answers.is_empty() && worker != FIRST;
+        answers.append(done);
         drop(answers);
         if wakes {
             self.wakers.wake(&[FIRST]);
@@ -221,7 +242,11 @@ mod tests {
     #[test]
     fn the_first_worker_takes_what_others_are_not_free_for() {
         let desk = desk(3, 4);
-        let take = |worker, leaves| desk.pop(worker, leaves).map(|(.., waiting)| waiting);
+        let take = |worker, leaves| {
+            let mut taken = VecDeque::new();
+            let waiting = desk.take(worker, leaves, 1, &mut taken);
+            taken.pop_front().map(|_| waiting)
+        };
         // Two others have not begun, and two of the four are for them.
         assert_eq!(take(FIRST, true), Some(3));
         assert_eq!(take(FIRST, true), Some(2));
@@ -247,7 +272,21 @@ mod tests {
     #[test]
     fn one_worker_takes_all() {
         let desk = desk(1, 2);
-        assert!(desk.pop(FIRST, true).is_some() && desk.pop(FIRST, true).is_some());
-        assert!(desk.sleep(FIRST, true) && desk.pop(FIRST, true).is_none());
+        let mut taken = VecDeque::new();
+        assert_eq!([2, 2].map(|room| desk.take(FIRST, true, room, &mut taken)), [1, 0]);
+        assert!(desk.sleep(FIRST, true));
+        assert_eq!((desk.take(FIRST, true, 2, &mut taken), taken.len()), (0, 2));
+    }
+
+    #[test]
+    fn a_worker_with_room_takes_some_of_many() {
+        let desk = desk(4, 100);
+        let mut taken = VecDeque::new();
+        assert_eq!(desk.take(1, false, 5, &mut taken), 95);
+        assert_eq!(desk.take(2, false, 50, &mut taken), 95 - 95 / 8);
+        desk.push(1, std::iter::repeat_with(query).take(1000));
+        taken.clear();
+        desk.take(3, false, 50, &mut taken);
+        assert_eq!(taken.len(), AT_ONCE);
     }
 }

@@ -160,7 +160,7 @@ impl Context {
         let out = match (query, self.layout) {
             (Err(refused), _) => return self.refused(place, refused),
             (Ok(query), AnswerLayout::Text(form)) if form.has_snippets(&query) => {
-                let mut text = Vec::new();
+                let mut text = self.text();
                 let wanted = query.wanted(&self.wanted);
                 let snippets = Snippets::new(&snapshot, wanted, &query.text, snippet::CHARACTERS);
                 let snippet = |at: usize| snippets.of(hits[at].docid);
@@ -168,7 +168,7 @@ impl Context {
                 AnswerOut::Text(text)
             }
             (Ok(query), AnswerLayout::Text(form)) => {
-                let mut text = Vec::new();
+                let mut text = self.text();
                 form.write_with(&query, hits, found, facets, took, name, values, &mut text);
                 AnswerOut::Text(text)
             }
@@ -212,7 +212,9 @@ impl Context {
         }
         tally.queries.fetch_add(1, Ordering::Relaxed);
         tally.hits.fetch_add(hits, Ordering::Relaxed);
-        tally.unknown.fetch_add(u64::from(!known), Ordering::Relaxed);
+        if !known {
+            tally.unknown.fetch_add(1, Ordering::Relaxed);
+        }
         if let Some(on_answer) = &self.hooks.on_answer {
             on_answer(number, took);
         }
@@ -244,7 +246,7 @@ impl Context {
         let out = match (query, self.layout) {
             (Err(refused), _) => return self.refused(place, refused),
             (Ok(query), AnswerLayout::Text(form)) => {
-                let mut text = Vec::new();
+                let mut text = self.text();
                 form.write_late(&query, &mut text);
                 AnswerOut::Text(text)
             }
@@ -266,7 +268,7 @@ impl Context {
         let out = match self.layout {
             AnswerLayout::Values => AnswerOut::Value(Box::new(Err(refused))),
             AnswerLayout::Text(form) => {
-                let mut text = Vec::new();
+                let mut text = self.text();
                 form.write_refused(&refused, &mut text);
                 AnswerOut::Text(text)
             }

@@ -21,16 +21,16 @@
 
 #![warn(missing_docs)]
 
-pub(crate) use super::batch::Asker;
 pub(crate) use super::collect::Sink;
 pub(crate) use super::context::Hooks;
+pub(crate) use super::inbox::Asker;
 pub(crate) use crate::query::engines::shard::Shard;
 
-use super::batch::Inbox;
 use super::collect::AnswerWriter;
 use super::context::{Context, QueryTally, StreamState};
 use super::desk::QueryDesk;
 use super::follower::Mover;
+use super::inbox::Inbox;
 use super::shards::ShardWiring;
 use super::shards::follow::{Following, TogetherMover};
 use crate::cluster::hosts::Hosts;
@@ -298,6 +298,7 @@ impl QueryService {
                 latencies: latencies.then(Latencies::default),
                 ..QueryTally::default()
             },
+            texts: Mutex::default(),
             control: control.clone(),
         });
         let wiring = Arc::new(Wiring {

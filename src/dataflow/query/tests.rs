@@ -4,8 +4,9 @@
 use super::super::control::JobError;
 use super::super::sole_time::SoleTime;
 use super::*;
-use crate::dataflow::query::batch::{Asker, NumberedQuery};
+use crate::dataflow::query::batch::NumberedQuery;
 use crate::dataflow::query::context::{AnswerLayout, Hooks, QueryTally};
+use crate::dataflow::query::inbox::Asker;
 use crate::dataflow::query::local::Local;
 use crate::dataflow::query::service::{QueryOptions, QueryService, Sink};
 use crate::index::error::IndexError;
@@ -59,6 +60,7 @@ pub(super) fn context(snapshot: &Arc<Snapshot>, workers: usize) -> Arc<Context> 
         layout: AnswerLayout::Text(AnswerForm::Tsv),
         hooks: Hooks::default(),
         tally: QueryTally::default(),
+        texts: Mutex::default(),
         control: Arc::default(),
     })
 }

@@ -87,7 +87,7 @@ impl ChosenMethod {
 }
 
 /// Workers that keep one device busy with queries for few hits: docs/measurements/gpu-queries.md.
-const WORKERS_OF_A_DEVICE: usize = 4;
+const WORKERS_OF_A_DEVICE: usize = 8;
 
 /// Of longer answers, laying them out takes more time than all else.
 const FEW_HITS: usize = 100;

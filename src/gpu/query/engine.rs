@@ -305,7 +305,11 @@ impl QueryEngine for GpuEngine {
     }
 
     fn room(&mut self) -> bool {
-        self.open.len() + self.back.len() + self.begun.len() < self.room
+        self.takes() > 0
+    }
+
+    fn takes(&self) -> usize {
+        self.room.saturating_sub(self.open.len() + self.back.len() + self.begun.len())
     }
 
     fn give_back(&mut self, overdue: Option<Instant>, queries: &mut Vec<(u64, Plan)>) {

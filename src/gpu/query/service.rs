@@ -5,7 +5,6 @@ use crate::gpu::floor::error::GpuError;
 use crate::query::plan::Plan;
 use crate::query::top_k::Hit;
 use serde::Serialize;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
@@ -97,8 +96,8 @@ pub type OnLost = Arc<dyn Fn(&GpuError) + Send + Sync>;
 pub(crate) struct DeviceDesk {
     pub(crate) jobs: Receiver<DeviceJob>,
     pub(crate) counts: Arc<Counts>,
-    /// To be sent, by worker.
-    done: HashMap<usize, Vec<DeviceAnswer>>,
+    /// To be sent, by the number of the worker.
+    done: Vec<Vec<DeviceAnswer>>,
     reply: Reply,
     lost: Arc<AtomicBool>,
     on_lost: OnLost,
@@ -113,7 +112,7 @@ impl DeviceDesk {
         lost: Arc<AtomicBool>,
         on_lost: OnLost,
     ) -> Self {
-        Self { jobs, counts, done: HashMap::new(), reply, lost, on_lost }
+        Self { jobs, counts, done: Vec::new(), reply, lost, on_lost }
     }
 
     /// From docid `rest` on, if there is one, the CPU has to go on.
@@ -122,17 +121,26 @@ impl DeviceDesk {
             Some(from) => DeviceAnswer::Begun(job.number, hits, from),
             None => DeviceAnswer::Hits(job.number, hits),
         };
-        self.done.entry(job.worker).or_default().push(done);
+        self.push(job.worker, done);
+    }
+
+    fn push(&mut self, worker: usize, done: DeviceAnswer) {
+        if worker >= self.done.len() {
+            self.done.resize_with(worker + 1, Vec::new);
+        }
+        self.done[worker].push(done);
     }
 
     /// The CPU has to answer the query.
     pub(crate) fn back(&mut self, job: &DeviceJob, why: Why) {
-        self.done.entry(job.worker).or_default().push(DeviceAnswer::Back(job.number, why));
+        self.push(job.worker, DeviceAnswer::Back(job.number, why));
     }
 
     pub(crate) fn send(&mut self) {
-        for (worker, done) in self.done.drain() {
-            (self.reply)(worker, done);
+        for (worker, done) in self.done.iter_mut().enumerate() {
+            if !done.is_empty() {
+                (self.reply)(worker, std::mem::take(done));
+            }
         }
     }
 

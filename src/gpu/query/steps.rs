@@ -91,8 +91,11 @@ pub(crate) struct LaunchSettings {
     pub multiprocessors: u32,
 }
 
-/// Of this many windows one is sampled first.
+/// Of this many windows one is sampled first. Of few queries more are, since a block has one window
+/// to sample at most all the same: for 1,000 hits the sample of one query often has too few
+/// documents for a threshold, and then all windows at once find millions of candidates.
 const SAMPLE_OF: u32 = 32;
+const LEAST_SAMPLE_OF: u32 = 4;
 
 /// Fewer windows are not sampled.
 const LEAST_SAMPLED: u32 = 8;
@@ -128,8 +131,10 @@ impl LaunchSettings {
             }
             let count = windows.len() as u32;
             if count >= LEAST_SAMPLED {
+                let blocks = self.tuning.blocks_per_sm * self.multiprocessors;
+                let step = len.saturating_mul(count).div_ceil(blocks);
                 // A few windows at least, however few there are.
-                let step = SAMPLE_OF.min(count / 4);
+                let step = step.clamp(LEAST_SAMPLE_OF, SAMPLE_OF).min(count / 4);
                 steps.push(self.or(windows, first, len, bits, Some(step), &mut work));
             }
             steps.push(self.or(windows, first, len, bits, None, &mut work));

@@ -4,7 +4,7 @@ use super::Location;
 use super::fields::FieldLengths;
 use super::lookup::{NameLookup, partition, short_hash};
 use super::moves::{Move, Moves};
-use crate::codec::prefetch::{prefetch, prefetch_bytes};
+use crate::codec::prefetch::{prefetch, prefetch_at};
 use crate::crew::cores;
 use crate::index::error::IndexError;
 use crate::index::files::map::{Map, verify_all};
@@ -14,9 +14,6 @@ use crate::index::generations::manifest::{RunEntry, find_file};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Bytes of a name that are prefetched.
-const MOST_AHEAD: usize = 64;
 
 pub(crate) const BODY: u64 = HEADER_BYTES as u64;
 
@@ -185,11 +182,16 @@ impl RunDocuments {
             _ => unreachable!("one or two were asked for"),
         };
         if start > end || end > self.name_bytes {
-            let expected = format!("an end from {start} to {}", self.name_bytes);
-            let at = BODY + 8 * u64::from(docid);
-            return Err(IndexError::damaged(self.ends.path(), at, expected, end));
+            return Err(self.wrong_end(docid, start, end));
         }
         self.names.checked(BODY + start, end - start)
+    }
+
+    #[cold]
+    fn wrong_end(&self, docid: u32, start: u64, end: u64) -> IndexError {
+        let expected = format!("an end from {start} to {}", self.name_bytes);
+        let at = BODY + 8 * u64::from(docid);
+        IndexError::damaged(self.ends.path(), at, expected, end)
     }
 
     /// Prefetches what gives the place of a document's name.
@@ -203,9 +205,12 @@ impl RunDocuments {
     #[inline]
     pub(super) fn prefetch_name(&self, docid: u32) {
         let ends = self.ends();
-        let start =
-            docid.checked_sub(1).map_or(Some(0), |before| ends.get(before as usize).copied());
-        prefetch_bytes(self.names.from(BODY + start.unwrap_or(0)), MOST_AHEAD);
+        let start = if docid == 0 { Some(&0) } else { ends.get(docid as usize - 1) };
+        let (Some(&start), Some(&end)) = (start, ends.get(docid as usize)) else { return };
+        let name = self.names.from(BODY.saturating_add(start));
+        // Most names are in one cache line, or two.
+        prefetch_at(name, 0);
+        prefetch_at(name, end.saturating_sub(start).saturating_sub(1) as usize);
     }
 
     /// Whether inputs never fall from document to document, where the run was written.
@@ -342,6 +347,7 @@ impl RunDocuments {
         self.names.slice(BODY, self.name_bytes).unwrap_or(&[])
     }
 
+    #[inline]
     fn ends(&self) -> &[u64] {
         // `open_unverified` has compared every length with the file's, so none of these fails.
         self.ends.array(BODY, self.documents.into()).unwrap_or(&[])

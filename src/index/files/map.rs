@@ -58,23 +58,29 @@ impl Map {
     }
 
     /// The bytes from `start` to the end of the file; none behind the end.
+    #[inline]
     pub(crate) fn from(&self, start: u64) -> &[u8] {
         usize::try_from(start).ok().and_then(|start| self.bytes().get(start..)).unwrap_or(&[])
     }
 
+    #[inline]
     pub(crate) fn slice(&self, start: u64, bytes: u64) -> Result<&[u8], IndexError> {
         let range = start.checked_add(bytes).and_then(|end| {
             let start = usize::try_from(start).ok()?;
             let end = usize::try_from(end).ok()?;
             self.bytes().get(start..end)
         });
-        range.ok_or_else(|| {
-            let expected = format_args!("{bytes} bytes from byte {start} on").to_string();
-            IndexError::damaged(&self.path, self.length as u64, expected, "the end of the file")
-        })
+        range.ok_or_else(|| self.too_short(start, bytes))
+    }
+
+    #[cold]
+    fn too_short(&self, start: u64, bytes: u64) -> IndexError {
+        let expected = format!("{bytes} bytes from byte {start} on");
+        IndexError::damaged(&self.path, self.length as u64, expected, "the end of the file")
     }
 
     /// `count` numbers or records from `start` on, a multiple of their alignment.
+    #[inline]
     pub(crate) fn array<T: bytemuck::AnyBitPattern>(
         &self,
         start: u64,
@@ -107,16 +113,19 @@ impl Map {
         self.cast(start, count, self.checked(start, bytes)?)
     }
 
+    #[inline]
     fn cast<'a, T: bytemuck::AnyBitPattern>(
         &self,
         start: u64,
         count: u64,
         slice: &'a [u8],
     ) -> Result<&'a [T], IndexError> {
-        bytemuck::try_cast_slice(slice).map_err(|error| {
-            let expected = format_args!("{count} aligned numbers").to_string();
-            IndexError::damaged(&self.path, start, expected, error)
-        })
+        bytemuck::try_cast_slice(slice).map_err(|error| self.misaligned(start, count, error))
+    }
+
+    #[cold]
+    fn misaligned(&self, start: u64, count: u64, error: bytemuck::PodCastError) -> IndexError {
+        IndexError::damaged(&self.path, start, format!("{count} aligned numbers"), error)
     }
 
     /// Compares the length and the checksum of the whole file, and the checksums of its blocks.

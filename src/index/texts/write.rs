@@ -17,8 +17,8 @@ pub(super) const BLOCK_BYTES: usize = if cfg!(test) { 1 << 9 } else { 16 << 10 }
 /// many bytes.
 const SAMPLE_BYTES: usize = if cfg!(test) { 4 << 10 } else { 256 << 10 };
 const DICTIONARY_BYTES: usize = if cfg!(test) { 512 } else { 32 << 10 };
-/// Of fewer bytes no dictionary is made: it would take more than it saves, and 20 ms, which a commit
-/// of few documents waits for.
+/// Of fewer bytes no dictionary is made: it would take more than it saves, and 20 ms, for which a
+/// commit of few documents waits.
 const LEAST_SAMPLE_BYTES: usize = 2 * DICTIONARY_BYTES;
 /// With the dictionary, blocks are smaller than those of level 3 without one, in two thirds of the
 /// time of level 3.

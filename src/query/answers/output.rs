@@ -69,6 +69,9 @@ pub enum AnswerForm {
 
 pub(crate) const BINARY_MARK: [u8; 4] = *b"MRA1";
 
+/// Bytes of the line of a hit beside qid and tag, mostly.
+const USUAL_LINE: usize = 40;
+
 /// The name at rank 0 for a query that was left unanswered.
 pub(crate) const LATE: &str = "!late";
 
@@ -135,8 +138,14 @@ fn decimal(mut number: u32, out: &mut Vec<u8>) {
     }
 }
 
-/// The shortest decimal that reads back as the same number.
+/// The shortest decimal that reads back as the same number, as the standard library has it: zmij
+/// takes a third of its time. Where two decimals are equally near it takes the even one and not the
+/// greater, but a number of this size lies between two only if its last seven bits are zero (all
+/// were tried).
 fn shortest(score: f32, out: &mut Vec<u8>) {
+    if (1e-4..1024.0).contains(&score.abs()) && score.to_bits() & 0x7f != 0 {
+        return out.extend_from_slice(zmij::Buffer::new().format_finite(score).as_bytes());
+    }
     write!(out, "{score}").expect("a vector takes all");
 }
 
@@ -238,8 +247,10 @@ impl AnswerForm {
             }
             Self::Trec(tag) => {
                 let tag = tag.name();
+                let qid = one_word_of(&query.qid);
+                out.reserve(hits.len() * (qid.len() + tag.len() + USUAL_LINE));
                 for (at, hit) in hits.iter().enumerate() {
-                    one_word(&query.qid, out);
+                    out.extend_from_slice(qid.as_bytes());
                     out.extend_from_slice(b" Q0 ");
                     one_word(&name(at), out);
                     out.push(b' ');
@@ -252,12 +263,13 @@ impl AnswerForm {
                 }
             }
             Self::Tsv => {
+                let qid = one_word_of(&query.qid);
+                out.reserve(hits.len() * (qid.len() + USUAL_LINE));
                 if let Some(found) = found {
-                    one_word(&query.qid, out);
-                    writeln!(out, "\t0\t{COUNTED}\t{found}\t0").expect("a vector takes all");
+                    writeln!(out, "{qid}\t0\t{COUNTED}\t{found}\t0").expect("a vector takes all");
                 }
                 for (at, hit) in hits.iter().enumerate() {
-                    one_word(&query.qid, out);
+                    out.extend_from_slice(qid.as_bytes());
                     out.push(b'\t');
                     decimal(first.wrapping_add(at as u32), out);
                     out.push(b'\t');
@@ -345,6 +357,15 @@ mod tests {
             assert_eq!([word(at), word(at + 8)], hits.map(|hit| hit.docid));
             assert_eq!([word(at + 4), word(at + 12)], hits.map(|hit| hit.score.to_bits()));
             assert_eq!(record.len(), at + 16);
+        }
+    }
+
+    #[test]
+    fn halfway_numbers_are_as_the_standard_library_has_them() {
+        for score in [0.134_765_63, 0.006_347_656_3, 97.882_35, -18.000_002, 1e6, -0.0, 1e-5, 5.0] {
+            let mut out = Vec::new();
+            shortest(score, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), score.to_string());
         }
     }
 

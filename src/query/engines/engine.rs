@@ -100,6 +100,12 @@ pub trait QueryEngine {
     /// is [`Pace::Idle`] has room.
     fn room(&mut self) -> bool;
 
+    /// Queries that this worker takes for it at a time, if it has room: no other worker can answer
+    /// these.
+    fn takes(&self) -> usize {
+        1
+    }
+
     /// Gives back room that was kept, or that a query left with its answer.
     fn let_go(&mut self) {}
 
