@@ -152,6 +152,7 @@ impl Drop for Asker {
 }
 
 /// What the operator finds.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
 pub(super) enum NextArrival {
     Came(QueryArrival),
     /// There may be more later.
