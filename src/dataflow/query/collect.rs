@@ -56,25 +56,19 @@ impl Sink {
         }
     }
 
-    /// Returns the texts that were written.
-    fn put(&mut self, answers: Vec<LaidOutAnswer>) -> io::Result<Vec<Vec<u8>>> {
-        let mut texts = Vec::new();
+    fn put(&mut self, answers: Vec<LaidOutAnswer>) -> io::Result<()> {
         for LaidOutAnswer { out, .. } in answers {
             match (&mut *self, out) {
-                (Self::Text(_, to), AnswerOut::Text(text)) => {
-                    to.write_all(&text)?;
-                    texts.push(text);
-                }
+                (Self::Text(_, to), AnswerOut::Text(text)) => to.write_all(&text)?,
                 (Self::Values(take), AnswerOut::Value(answer)) => take(*answer),
                 // The layout is that of the sink.
                 (Self::Text(..), AnswerOut::Value(_)) | (Self::Values(_), AnswerOut::Text(_)) => {}
             }
         }
         match self {
-            Self::Text(_, to) => to.flush()?,
-            Self::Values(_) => {}
+            Self::Text(_, to) => to.flush(),
+            Self::Values(_) => Ok(()),
         }
-        Ok(texts)
     }
 }
 
@@ -114,10 +108,7 @@ pub(crate) fn collect<'scope>(
                             Err(e) if e.kind() == ErrorKind::BrokenPipe => {
                                 context.control.fail(JobError::OutputClosed);
                             }
-                            Err(error) => {
-                                return Err(IndexError::io("writing the answers")(error).into());
-                            }
-                            Ok(texts) => context.reuse(texts.into_iter()),
+                            put => put.map_err(IndexError::io("writing the answers"))?,
                         }
                         context.tally.batches.fetch_add(1, Ordering::Relaxed);
                         context.tally.answering();

@@ -45,14 +45,8 @@ pub(crate) struct Context {
     pub(crate) remove_query: bool,
     pub(crate) hooks: Hooks,
     pub(crate) tally: QueryTally,
-    /// Room of texts that are written, for others.
-    pub(crate) texts: Mutex<Vec<Vec<u8>>>,
     pub(crate) control: Arc<Control>,
 }
-
-/// Texts whose room is kept, and the bytes that one of them has at most.
-const MOST_TEXTS: usize = 1024;
-const MOST_TEXT_BYTES: usize = 64 << 10;
 
 /// The number of a snapshot's generation.
 pub(crate) fn number_of(snapshot: &Snapshot) -> u64 {
@@ -150,23 +144,6 @@ impl Context {
     /// The worker of a process that has its queries, among the workers of all processes.
     pub(crate) fn first_of(&self, process: usize) -> u32 {
         (process * self.workers + FIRST) as u32
-    }
-
-    /// An empty text. One thread frees what many have written, so that room that is new each time
-    /// is dear: for 1,000 hits a tenth of the whole job.
-    pub(crate) fn text(&self) -> Vec<u8> {
-        lock(&self.texts).pop().unwrap_or_default()
-    }
-
-    /// Takes texts that are no longer needed.
-    pub(crate) fn reuse(&self, texts: impl Iterator<Item = Vec<u8>>) {
-        let mut kept = lock(&self.texts);
-        let left = MOST_TEXTS.saturating_sub(kept.len());
-        let fits = texts.filter(|text| (1..=MOST_TEXT_BYTES).contains(&text.capacity()));
-        kept.extend(fits.take(left).map(|mut text| {
-            text.clear();
-            text
-        }));
     }
 
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {

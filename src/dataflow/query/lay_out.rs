@@ -160,7 +160,7 @@ impl Context {
         let out = match (query, self.layout) {
             (Err(refused), _) => return self.refused(place, refused),
             (Ok(query), AnswerLayout::Text(form)) if form.has_snippets(&query) => {
-                let mut text = self.text();
+                let mut text = Vec::new();
                 let wanted = query.wanted(&self.wanted);
                 let snippets = Snippets::new(&snapshot, wanted, &query.text, snippet::CHARACTERS);
                 let snippet = |at: usize| snippets.of(hits[at].docid);
@@ -168,7 +168,7 @@ impl Context {
                 AnswerOut::Text(text)
             }
             (Ok(query), AnswerLayout::Text(form)) => {
-                let mut text = self.text();
+                let mut text = Vec::new();
                 form.write_with(&query, hits, found, facets, took, name, values, &mut text);
                 AnswerOut::Text(text)
             }
@@ -246,7 +246,7 @@ impl Context {
         let out = match (query, self.layout) {
             (Err(refused), _) => return self.refused(place, refused),
             (Ok(query), AnswerLayout::Text(form)) => {
-                let mut text = self.text();
+                let mut text = Vec::new();
                 form.write_late(&query, &mut text);
                 AnswerOut::Text(text)
             }
@@ -268,7 +268,7 @@ impl Context {
         let out = match self.layout {
             AnswerLayout::Values => AnswerOut::Value(Box::new(Err(refused))),
             AnswerLayout::Text(form) => {
-                let mut text = self.text();
+                let mut text = Vec::new();
                 form.write_refused(&refused, &mut text);
                 AnswerOut::Text(text)
             }

@@ -298,7 +298,6 @@ impl QueryService {
                 latencies: latencies.then(Latencies::default),
                 ..QueryTally::default()
             },
-            texts: Mutex::default(),
             control: control.clone(),
         });
         let wiring = Arc::new(Wiring {

@@ -60,7 +60,6 @@ pub(super) fn context(snapshot: &Arc<Snapshot>, workers: usize) -> Arc<Context> 
         layout: AnswerLayout::Text(AnswerForm::Tsv),
         hooks: Hooks::default(),
         tally: QueryTally::default(),
-        texts: Mutex::default(),
         control: Arc::default(),
     })
 }

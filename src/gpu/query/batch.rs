@@ -36,6 +36,11 @@ pub struct QueryBatchRoom {
 pub(super) const MOST_BY_BLOCKS: u32 = 100;
 const LEAST_BY_BLOCKS: usize = 32;
 
+/// Of so few queries for so many hits a sample counts smaller sums too: without a threshold all
+/// windows, which are taken at once, would find nearly every document that has a term.
+const FEW_QUERIES: usize = 4;
+const MANY_HITS: u32 = 100;
+
 impl QueryBatchRoom {
     /// Room for candidates of a query for `k` hits.
     pub(crate) fn capacity(&self, k: u32) -> u32 {
@@ -177,6 +182,7 @@ impl QueryBatch {
         if room.layout != Layout::Bounds {
             return self.finish_impacts(room);
         }
+        let is_few = self.queries.len() <= FEW_QUERIES;
         let mut keys = 0;
         let mut hits = 0;
         let mut sorted = 0;
@@ -202,8 +208,9 @@ impl QueryBatch {
                 };
                 let made = record(&query.terms, &asked, &mut self.terms);
                 let (made, _) = made.expect("only queries that are possible are taken");
+                let bar = if is_few && query.k > MANY_HITS { made.bar / 8 } else { made.bar };
                 places[usize::from(is_or)] = Some(self.records.len() as u32);
-                self.records.push(QueryRecord { keys, hits, sorted, ..made });
+                self.records.push(QueryRecord { keys, hits, sorted, bar, ..made });
                 keys += u64::from(made.capacity);
                 hits += made.k;
                 sorted += room.sorted_for(query.k);
