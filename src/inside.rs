@@ -9,6 +9,7 @@ pub mod build {
         memory::peak_resident,
         note::Notes,
         options::{BuildProgress, OnProgress, Peers, Pipeline},
+        prepare::accept_folder,
         rates::MeasuredRates,
         report::{IndexerReport, TokensTaken},
         run::PreparedBuild,

@@ -5,6 +5,7 @@ use crate::cli::args::{command, size};
 use crate::cli::index_args::IndexArgs;
 use crate::cli::progress::{DrawnProgress, in_things};
 use anyhow::Context;
+use millrace::inside::build::accept_folder;
 use millrace::inside::index::{Import, Manifest, Settings, ciff};
 use millrace::inside::input::{Format, plain_file};
 use millrace::inside::shown::number_of;
@@ -70,6 +71,7 @@ impl Args {
             let why = "--factor, --strict and --workers go with --format vectors";
             return Err(Usage(why.into()).into());
         }
+        accept_folder(&self.index)?;
         let memory_bytes = self.memory.unwrap_or(64 << 20);
         let format = self.format.clone();
         let analysis = self.how.analysis()?;

@@ -42,7 +42,7 @@ pub(crate) mod options;
 mod part;
 mod place;
 mod placement;
-mod prepare;
+pub(crate) mod prepare;
 mod progress;
 pub(crate) mod rates;
 pub(crate) mod report;

@@ -20,6 +20,7 @@ use crate::schedule::roles::Roles;
 use crate::settings::SettingError;
 use crate::text::analysis::Analysis;
 use crate::text::tokenizer::Tokenizer;
+use std::path::Path;
 use std::time::Instant;
 
 pub(super) struct Ready {
@@ -134,15 +135,20 @@ impl Ready {
 
 /// Refuses to put a build in the place of what a job file keeps, unless a rebuild does.
 pub(super) fn accept_index(options: &BuildOptions) -> Result<(), BuildError> {
-    let kept = options.index.join(HISTORY);
-    if matches!(options.input, Input::Plan(_)) || !kept.exists() {
+    if matches!(options.input, Input::Plan(_)) { Ok(()) } else { accept_folder(&options.index) }
+}
+
+/// Refuses the index that a job file keeps.
+pub fn accept_folder(index: &Path) -> Result<(), BuildError> {
+    let kept = index.join(HISTORY);
+    if !kept.exists() {
         return Ok(());
     }
     let instead = format!(
         "bring it up to date by `millrace rebuild JOB.toml --once`, or remove {} to build by hand",
         kept.display()
     );
-    Err(BuildError::KeptByJob { index: options.index.clone(), instead })
+    Err(BuildError::KeptByJob { index: index.to_path_buf(), instead })
 }
 
 /// Refuses names of fields that are there twice, or are none.

@@ -169,10 +169,16 @@ fn what_ends_a_hold() {
             &|p| {
                 let docs = p.scratch.path("docs");
                 let build = args!["build", "-w", "1", "--index", p.index(), docs];
+                let lists = p.scratch.path("lists.ciff");
+                millrace(args!["export", "--index", p.index(), lists]).ok();
+                let import = args!["import", "--index", p.index(), lists];
                 // What a job file keeps is not replaced by mistake.
                 let before = snapshot(&p.index());
-                let refused = millrace(&build).fails(1).says("millrace rebuild JOB.toml --once");
-                assert_eq!((refused.stderr.lines().count(), snapshot(&p.index())), (1, before));
+                for job in [&build[..], &import] {
+                    let refused = millrace(job).fails(1).says("millrace rebuild JOB.toml --once");
+                    assert_eq!(refused.stderr.lines().count(), 1);
+                    assert_eq!(snapshot(&p.index()), before);
+                }
                 fs::remove_dir_all(p.index().join("rebuild")).unwrap();
                 millrace(&build).ok();
                 assert!(!p.is_marked());
