@@ -15,7 +15,7 @@ use crate::query::engines::engine::Wakers;
 use crate::query::plan::Plan;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 /// A worker that finds more to do than it takes wakes this many others, and these wake others.
@@ -27,7 +27,7 @@ const AT_ONCE: usize = 32;
 const OF_SHARE: usize = 2;
 
 /// Tables of queries under way, so that workers seldom wait for each other at one.
-const TABLES: u64 = 16;
+const TABLES: usize = 16;
 
 #[derive(Debug)]
 pub(crate) enum Request {
@@ -77,7 +77,7 @@ pub(crate) struct QueryDesk<S, T> {
     /// Queries that wait, to be read without the lock.
     waiting: AtomicUsize,
     /// By their numbers.
-    open: [Mutex<HashMap<u64, TakenQuery<S>>>; TABLES as usize],
+    open: [Mutex<HashMap<u64, TakenQuery<S>>>; TABLES],
     answers: Mutex<Vec<(u64, T)>>,
 }
 
@@ -189,11 +189,16 @@ impl<S, T> QueryDesk<S, T> {
 
     /// Keeps a query until its answer is there.
     pub(crate) fn begin(&self, number: u64, taken: TakenQuery<S>) {
-        lock(&self.open[(number % TABLES) as usize]).insert(number, taken);
+        self.table(number).insert(number, taken);
     }
 
     pub(crate) fn end(&self, number: u64) -> Option<TakenQuery<S>> {
-        lock(&self.open[(number % TABLES) as usize]).remove(&number)
+        self.table(number).remove(&number)
+    }
+
+    /// Where a query is kept.
+    fn table(&self, number: u64) -> MutexGuard<'_, HashMap<u64, TakenQuery<S>>> {
+        lock(&self.open[number as usize % TABLES])
     }
 
     /// Hands answers, with their batches, to the first worker.

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::mem::{swap, take};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Instant;
 use timely::scheduling::SyncActivator;
 
@@ -65,6 +65,15 @@ impl Inbox {
         *lock(&self.waker) = Some(waker);
     }
 
+    /// Puts a query in, which is always done.
+    fn put(&self, mut state: MutexGuard<'_, InboxState>, asked: QueryArrival) -> bool {
+        state.used += asked.places;
+        state.arrivals.push_back(asked);
+        drop(state);
+        self.ring();
+        true
+    }
+
     /// Wakes the operator if it waits, after something was put in.
     fn ring(&self) {
         fence(Ordering::SeqCst);
@@ -97,14 +106,7 @@ impl Asker {
         while !state.gone && state.used > 0 && state.used + asked.places > *room {
             state = roomy.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
-        let is_taken = !state.gone;
-        if is_taken {
-            state.used += asked.places;
-            state.arrivals.push_back(asked);
-        }
-        drop(state);
-        self.0.ring();
-        is_taken
+        !state.gone && self.0.put(state, asked)
     }
 
     /// Asks for who waits, and never waits itself. Returns whether there was room, and the job
@@ -112,16 +114,9 @@ impl Asker {
     #[doc(hidden)]
     pub fn try_ask(&self, query: Query, waiter: Arc<dyn Waiter>) -> bool {
         let asked = QueryArrival::new(Ok(Ok(query)), Some(waiter));
-        let mut state = lock(&self.0.state);
-        let is_taken = !state.gone && state.used < self.0.room;
-        if is_taken {
-            // Where the room ends behind a long query, the next one finds none.
-            state.used += asked.places;
-            state.arrivals.push_back(asked);
-        }
-        drop(state);
-        self.0.ring();
-        is_taken
+        let state = lock(&self.0.state);
+        // Where the room ends behind a long query, the next one finds none.
+        !state.gone && state.used < self.0.room && self.0.put(state, asked)
     }
 
     /// Starts a thread that asks all queries of a stream. It may stay in a read for ever; a process
