@@ -209,14 +209,23 @@ impl TokenCounting for TalliedPostings {
     }
 
     #[inline]
-    fn weigh(&mut self, terms: &mut [MemoTerm<LinePostings>], term: u32, tf: u32, now: Now) {
-        if self.document.len() == self.here {
+    fn weigh(
+        &mut self,
+        terms: &mut [MemoTerm<LinePostings>],
+        tokens: &[u32],
+        tfs: &[u32],
+        now: Now,
+    ) {
+        if self.document.len() < self.here + tokens.len() {
             self.document.resize(2 * self.here + 1024, 0);
         }
         self.make_room(terms.len());
-        self.document[self.here] = term;
-        self.here += 1;
-        self.seen[term as usize] = SeenCount::weighed(now.document, tf);
+        self.document[self.here..][..tokens.len()].copy_from_slice(tokens);
+        self.here += tokens.len();
+        let seen = &mut self.seen[..];
+        for (&term, &tf) in tokens.iter().zip(tfs) {
+            seen[term as usize] = SeenCount::weighed(now.document, tf);
+        }
     }
 
     #[inline(always)]
