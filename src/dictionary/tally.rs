@@ -428,7 +428,8 @@ impl Tally {
             }
             let term = memo.term(number);
             let state = &term.state;
-            let group = &mut groups[self.owners.of(term.suffix.collection) as usize];
+            let owner = self.owners.of_term(term.suffix.collection, || memo.suffix(term));
+            let group = &mut groups[owner as usize];
             let before = group.lists.len();
             let (first, first_tf) = state.lay(&counted.spilled, &mut group.lists);
             let list_bytes = (group.lists.len() - before) as u32;
