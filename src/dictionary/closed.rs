@@ -36,7 +36,7 @@ pub trait ClosedTerms: Send {
     /// [`advance`](Self::advance) was true.
     fn term(&self) -> (u16, &[u8]);
 
-    /// If the first term has others of its collection before it: the collection, and what these are.
+    /// If others of its collection precede the first term: the collection, and what these are.
     fn behind(&self) -> Option<(u16, &SharedTerms)> {
         None
     }

@@ -179,7 +179,7 @@ impl<C: TokenCounting> FormCounter<C> {
 
     fn mixed_by(&mut self, bytes: &[u8], count: impl Fn(&mut Self, u32) + Copy) {
         let key = stretch_key(bytes);
-        let piece = self.memo.piece();
+        let piece = self.memo.piece;
         if let Some(known) = key.and_then(|key| self.mixed.get(&key)) {
             let StretchMeaning { has_token, term, bytes, hash } = known.meaning;
             if term != NO_TERM && std::mem::replace(&mut known.seen, piece) != piece {

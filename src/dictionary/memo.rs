@@ -66,8 +66,8 @@ pub(crate) struct Memo<S: Copy> {
     is_full: bool,
     /// Its memory is kept when it is emptied.
     is_kept: bool,
-    /// The number of the piece, and its forms so far except for stop words.
-    piece: u32,
+    /// The number of the piece, never 0, and its forms so far except for stop words.
+    pub(super) piece: u32,
     forms: Sketch,
 }
 
@@ -207,11 +207,6 @@ impl<S: Copy + Default> Memo<S> {
     /// Adds a form that has a known term to the sketch of the piece.
     pub(super) fn see_form(&mut self, hash: u64, bytes: usize, term: u32) {
         count_form(&mut self.forms, hash, bytes, term);
-    }
-
-    /// The number of the piece, which is never 0.
-    pub(super) fn piece(&self) -> u32 {
-        self.piece
     }
 
     pub(super) fn analysis(&self) -> &Analysis {

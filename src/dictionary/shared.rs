@@ -1,5 +1,5 @@
 //! Trie collections that all owners share, since one alone has more terms than its owner's part:
-//! those of a language whose letters are not a to z, numbers, or the terms of a model that all begin
+//! those of a language whose letters are not a to z, numbers, or the terms of a model that begin
 //! with one letter. Each owner has a range of the terms, by their first bytes. The ranges rise with
 //! the owners, so that lists are still laid out one behind another; the lexicon of a range goes on
 //! behind the range before, of which its owner learns here.

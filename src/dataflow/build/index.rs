@@ -77,29 +77,30 @@ impl Lane for PostingsLane {
         let Some(run) = self.head.closing_run() else { return Ok(None) };
         let Self { dictionary, postings, closing, wiring, owners, head } = self;
         let owner = head.owner;
-        let closing = closing.get_or_insert_with(|| {
-            let all = std::mem::take(postings);
-            // What is spread evenly is encoded faster by those who have it (4 % of a build).
-            let is_large = dictionary.postings() * owners.len() as u64 > 2 * all;
-            let bytes = if is_large { SHARE_BYTES } else { u64::MAX };
-            let shares = RunShares::from(std::mem::take(dictionary));
-            for &SharedCollection { collection, .. } in owners.shared() {
-                wiring.shared.put(run, collection, owner, shares.terms_of(collection));
+        head.close(|| {
+            let (shares, bytes, known) = closing.get_or_insert_with(|| {
+                let all = std::mem::take(postings);
+                // What is spread evenly is encoded faster by those who have it (4 % of a build).
+                let is_large = dictionary.postings() * owners.len() as u64 > 2 * all;
+                let bytes = if is_large { SHARE_BYTES } else { u64::MAX };
+                let shares = RunShares::from(std::mem::take(dictionary));
+                for &SharedCollection { collection, .. } in owners.shared() {
+                    wiring.shared.put(run, collection, owner, shares.terms_of(collection));
+                }
+                (shares, bytes, 0)
+            });
+            for &SharedCollection { collection, .. } in &owners.shared()[*known..] {
+                let Some(before) = wiring.shared.before(run, collection, owner) else {
+                    return Ok(None);
+                };
+                shares.follow(collection, before);
+                *known += 1;
             }
-            (shares, bytes, 0)
-        });
-        let (shares, bytes, known) = closing;
-        for &SharedCollection { collection, .. } in &owners.shared()[*known..] {
-            let Some(before) = wiring.shared.before(run, collection, owner) else {
-                return Ok(None);
-            };
-            shares.follow(collection, before);
-            *known += 1;
-        }
-        let closed = head.close(|| Ok(Some(shares.next(*bytes))))?;
-        if closed.as_ref().is_some_and(|(_, run)| run.share.last) {
-            self.closing = None;
-        }
-        Ok(closed)
+            let share = shares.next(*bytes);
+            if share.last {
+                *closing = None;
+            }
+            Ok(Some(share))
+        })
     }
 }
