@@ -2,9 +2,10 @@
 
 use crate::codec::prefetch::prefetch;
 use crate::pages;
+use std::sync::atomic::{AtomicU64, Ordering};
 use twox_hash::XxHash3_64;
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum WantedInput {
     At(WantedDocuments),
     /// None; all are noted.
@@ -50,15 +51,13 @@ impl WantedDocuments {
 ///
 /// A key of 64 bits for each lies near the place that its name has, so that this line can be
 /// brought into the cache while the content is hashed. Where many documents have one name, those
-/// that find no place there lie where their keys say.
-#[derive(Clone, Debug, Default)]
+/// that find no place there lie where their keys say. Several threads may add documents.
+#[derive(Debug, Default)]
 pub(crate) struct KnownDocuments {
     /// Keys; 0 where there is none. There are 2^n of them.
-    slots: Vec<u64>,
+    slots: Vec<AtomicU64>,
     /// 64 less n.
     shift: u32,
-    /// Documents for which there is room.
-    left: usize,
 }
 
 /// A document's name, as it is looked for; none if it is missing.
@@ -80,13 +79,12 @@ impl KnownDocuments {
     pub(crate) fn with_capacity(documents: usize) -> Self {
         let slots = slots_of(documents as u64);
         let shift = 64 - slots.trailing_zeros();
-        Self { slots: pages::zeroed(slots as usize), shift, left: documents }
+        Self { slots: pages::zeroed(slots as usize), shift }
     }
 
     /// # Panics
     /// If there is no room for it.
-    pub(crate) fn insert(&mut self, name: &[u8], content: u64) {
-        self.left = self.left.checked_sub(1).expect("there is room for as many as was said");
+    pub(crate) fn insert(&self, name: &[u8], content: u64) {
         self.put(XxHash3_64::oneshot(name), content);
         // The line of a document without a name is known when all before it are counted, which is
         // later.
@@ -112,9 +110,14 @@ impl KnownDocuments {
         !self.slots.is_empty() && self.find(name.unwrap_or(content), content).is_ok()
     }
 
-    fn put(&mut self, name: u64, content: u64) {
-        if let Err((at, key)) = self.find(name, content) {
-            self.slots[at] = key;
+    fn put(&self, name: u64, content: u64) {
+        while let Err((at, key)) = self.find(name, content) {
+            // Another thread may have taken the slot meanwhile.
+            let free =
+                self.slots[at].compare_exchange(0, key, Ordering::Relaxed, Ordering::Relaxed);
+            if free.is_ok() {
+                return;
+            }
         }
     }
 
@@ -132,13 +135,13 @@ impl KnownDocuments {
         let near = (0..NEAR).map(|more| self.home(name) + more);
         let far = (0..self.slots.len()).map(|more| self.home(key) + more);
         for at in near.chain(far).map(|at| at & mask) {
-            match self.slots[at] {
+            match self.slots[at].load(Ordering::Relaxed) {
                 0 => return Err((at, key)),
                 other if other == key => return Ok(()),
                 _ => {}
             }
         }
-        unreachable!("a fifth of the slots is free")
+        panic!("there is room for as many documents as was said")
     }
 }
 
@@ -157,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_document_that_was_added_is_known() {
-        let mut known = KnownDocuments::with_capacity(4);
+        let known = KnownDocuments::with_capacity(4);
         known.insert(b"a", 1);
         known.insert(b"b", 2);
         known.insert(b"docs/c.jsonl:17", 3);
@@ -173,12 +176,19 @@ mod tests {
     #[test]
     fn oracle_a_set_of_pairs_also_of_one_name() {
         for names in [1, 7, 100_000] {
-            let mut known = KnownDocuments::with_capacity(3000);
+            let known = KnownDocuments::with_capacity(3000);
             let pair =
                 |n: u64| (format!("name:{}", n % names), XxHash3_64::oneshot(&n.to_le_bytes()));
-            for (name, content) in (0..3000).map(pair) {
-                known.insert(name.as_bytes(), content);
-            }
+            std::thread::scope(|scope| {
+                for thread in 0..3 {
+                    let known = &known;
+                    scope.spawn(move || {
+                        for (name, content) in (thread..3000).step_by(3).map(pair) {
+                            known.insert(name.as_bytes(), content);
+                        }
+                    });
+                }
+            });
             assert!((0..3000).map(pair).all(|(name, content)| contains(&known, &name, content)));
             assert!(
                 !(3000..6000).map(pair).any(|(name, content)| contains(&known, &name, content))
