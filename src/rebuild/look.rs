@@ -271,16 +271,20 @@ impl Rebuild<'_> {
         let touched = looked.touched_plan();
         let lists = touched.memory() + (touched.inputs.len() * size_of::<InputRead>()) as u64;
         let left = memory - beyond_small(takes, memory);
-        if takes > memory / KNOWN_SHARE || Budget::beside(left, self.workers(), lists).is_err() {
+        let is_too_much = takes > memory / KNOWN_SHARE || old.len() > KnownDocuments::MOST;
+        if is_too_much || Budget::beside(left, self.workers(), lists).is_err() {
             return Ok(None);
         }
         let known = KnownDocuments::with_capacity(old.len() as usize);
         let chunks = old.len().div_ceil(KNOWN_CHUNK);
         let insert = |(): &mut (), chunk: usize| {
             let start = chunk as u64 * KNOWN_CHUNK;
-            old.read::<IndexError>(start..old.len().min(start + KNOWN_CHUNK), |_, name, content| {
-                known.insert(name, content);
-                Ok(())
+            let chunk = start..old.len().min(start + KNOWN_CHUNK);
+            known.insert_all(|take| {
+                old.read::<IndexError>(chunk, |number, name, content| {
+                    take(number as usize, name, content);
+                    Ok(())
+                })
             })
         };
         Crew::new("known").in_order(self.workers(), chunks as usize, insert)?;

@@ -133,11 +133,11 @@ impl TouchedDocuments {
     }
 
     /// Calls `take` for some of the documents, counted with deleted ones, which are left out: with
-    /// the docid in the generation, the name, and the hash of the content.
+    /// the number of the document, the name, and the hash of the content.
     pub(crate) fn read<E: From<IndexError>>(
         &self,
         wanted: Range<u64>,
-        mut take: impl FnMut(u32, &[u8], u64) -> Result<(), E>,
+        mut take: impl FnMut(u64, &[u8], u64) -> Result<(), E>,
     ) -> Result<(), E> {
         let end = |stretch: &TouchedStretch| stretch.before + stretch.docids.len() as u64;
         let first = self.stretches.partition_point(|stretch| end(stretch) <= wanted.start);
@@ -147,12 +147,13 @@ impl TouchedDocuments {
             if *before >= wanted.end {
                 break;
             }
-            let TouchedRun { entry, deletions, .. } = &self.runs[*run];
+            let deletions = &self.runs[*run].deletions;
             let TouchedRunFiles { names, hashes, .. } = self.open(&mut files, *run)?;
             let at = |number: u64| docids.start + (number - before) as u32;
             let docids = at(wanted.start.max(*before))..at(wanted.end.min(end(stretch)));
             for docid in docids.filter(|docid| !deletions.contains(*docid)) {
-                take(entry.first_docid + docid, names.name(docid)?, row(hashes, docid)?)?;
+                let number = before + u64::from(docid - stretch.docids.start);
+                take(number, names.name(docid)?, row(hashes, docid)?)?;
             }
         }
         Ok(())
