@@ -172,6 +172,7 @@ pub(super) fn dataflow_of(
         buffers: TextBuffers::new(under_way / 8),
         texts,
         lengths: Default::default(),
+        shared: Default::default(),
         encoded: (0..owners.len()).map(|_| Default::default()).collect(),
     };
     let plan = BuildPlan {

@@ -57,7 +57,7 @@ pub(super) fn place(
         sample_bytes: sample.bytes,
         sample_places: sample.places,
         sample_seconds: sample.seconds,
-        sample_weight: sample.weights.iter().sum::<u64>(),
+        sample_weight: sample.weights.all.iter().sum::<u64>(),
         collections: placed.seen,
         popular_collections: placed.popular,
         cpu_share: placed.cpu_share,

@@ -1,6 +1,7 @@
 //! The dictionary of a closed run: term after term in the order of the lexicon, with the postings
 //! of each, in shares that several workers can encode side by side.
 
+use super::shared::SharedTerms;
 use std::error::Error;
 use std::sync::Arc;
 
@@ -34,10 +35,16 @@ pub trait ClosedTerms: Send {
     /// The current term, as (trie collection, suffix). Panics unless the last answer of
     /// [`advance`](Self::advance) was true.
     fn term(&self) -> (u16, &[u8]);
+
+    /// If the first term has others of its collection before it: the collection, and what these are.
+    fn behind(&self) -> Option<(u16, &SharedTerms)> {
+        None
+    }
 }
 
-/// All that an owner has of some trie collections in a closed run. These are behind those of the
-/// shares before it: lists are laid out by collection, so that each share is encoded by itself.
+/// Neighbouring terms of an owner in a closed run, behind those of the shares before it: all of
+/// some trie collections, or such that know what they are [`behind`](ClosedTerms::behind), so that
+/// each share is encoded by itself.
 pub struct ClosedShare {
     pub terms: Box<dyn ClosedTerms>,
     /// The owner has no more of the run.

@@ -11,7 +11,7 @@ use crate::order::{DOCUMENT_TIMES, LONG_BYTES, PieceCounts};
 use crate::score::bounds::code_below;
 use crate::text::analysis::Analysis;
 use crate::text::fields::FieldTexts;
-use crate::text::scan::{Scanner, Stretches, TOGETHER, TokenKey, key_of, plain_key};
+use crate::text::scan::{Scanner, Stretches, TOGETHER, TokenKey, key_of, stretch_key};
 use crate::text::tokenizer::Tokenizer;
 
 /// The current document. Documents are counted from 1 and from piece to piece, so that what is kept
@@ -34,8 +34,15 @@ pub(crate) trait TokenCounting: Default {
     /// they were one term.
     fn count(&mut self, terms: &mut [MemoTerm<Self::State>], tokens: &[u32], now: Now);
 
-    /// Gives a term its frequency in the current document, which has not had it so far.
-    fn weigh(&mut self, _terms: &mut [MemoTerm<Self::State>], _term: u32, _tf: u32, _now: Now) {
+    /// Gives at most [`TOGETHER`] terms, `tokens`, their frequencies in the current document, which
+    /// has not had them so far.
+    fn weigh(
+        &mut self,
+        _terms: &mut [MemoTerm<Self::State>],
+        _tokens: &[u32],
+        _tfs: &[u32],
+        _now: Now,
+    ) {
         unreachable!("vectors are tallied");
     }
 
@@ -130,9 +137,9 @@ impl Default for PairsBatch {
 }
 
 impl<C: TokenCounting> FormCounter<C> {
-    fn weigh(&mut self, term: u32, impact: u32) {
-        self.tokens += impact;
-        self.counting.weigh(self.memo.terms_mut(), term, impact, self.now);
+    fn weigh(&mut self, terms: &[u32], impacts: &[u32]) {
+        self.tokens += impacts.iter().sum::<u32>();
+        self.counting.weigh(self.memo.terms_mut(), terms, impacts, self.now);
     }
 
     /// The cache misses of one term overlap those of the others.
@@ -149,9 +156,7 @@ impl<C: TokenCounting> FormCounter<C> {
             terms[at] = memo.term_of_key(batch.keys[at]);
             unknown &= unknown - 1;
         }
-        for (&term, &impact) in terms.iter().zip(&batch.impacts) {
-            self.weigh(term, impact);
-        }
+        self.weigh(terms, &batch.impacts[..len]);
     }
 }
 
@@ -173,23 +178,26 @@ impl<C: TokenCounting> FormCounter<C> {
     }
 
     fn mixed_by(&mut self, bytes: &[u8], count: impl Fn(&mut Self, u32) + Copy) {
-        let key = plain_key(bytes);
-        if let Some(StretchMeaning { term, bytes, hash }) = key.and_then(|key| self.mixed.get(key))
-        {
-            if term != NO_TERM {
+        let key = stretch_key(bytes);
+        let piece = self.memo.piece();
+        if let Some(known) = key.and_then(|key| self.mixed.get(&key)) {
+            let StretchMeaning { has_token, term, bytes, hash } = known.meaning;
+            if term != NO_TERM && std::mem::replace(&mut known.seen, piece) != piece {
                 self.memo.see_form(hash, bytes as usize, term);
-                count(self, term);
-            } else if bytes > 0 {
-                // A stop word, which has its place.
+            }
+            // A stop word has its place too.
+            if has_token {
                 count(self, term);
             }
             return;
         }
-        let mut meaning = StretchMeaning::NOTHING;
+        let mut meaning = StretchMeaning::default();
         let mut tokens = 0;
+        let mut is_over = false;
         let bytes = self.memo.analysis().folded(bytes);
         self.tokenizer.for_each_token(&bytes, |token| {
-            if self.is_over(1) {
+            is_over |= self.is_over(1);
+            if is_over {
                 return;
             }
             let term = self.memo.term_of_token(token);
@@ -197,13 +205,14 @@ impl<C: TokenCounting> FormCounter<C> {
             tokens += 1;
             if key.is_some() {
                 let (hash, bytes) = hash_of_token(token);
-                meaning = StretchMeaning { term, bytes: bytes as u32, hash };
+                meaning = StretchMeaning { has_token: true, term, bytes: bytes as u32, hash };
             }
         });
         if let Some(key) = key
             && tokens <= 1
+            && !is_over
         {
-            self.mixed.put(key, meaning);
+            self.mixed.put(key, meaning, piece);
         }
     }
 }
@@ -252,7 +261,7 @@ impl<C: TokenCounting> Counter<C> {
         let found = FormCounter {
             tokenizer: analysis.tokenizer,
             memo: Memo::new(analysis, memo_bytes),
-            mixed: Mixed::default(),
+            mixed: Mixed::new(memo_bytes / 4),
             counting: C::default(),
             now: Now::default(),
             tokens: 0,
@@ -356,7 +365,7 @@ impl<C: TokenCounting> Counter<C> {
                     }
                     None => {
                         let term = found.memo.term_of_long(term.as_bytes());
-                        found.weigh(term, impact);
+                        found.weigh(&[term], &[impact]);
                     }
                 }
             }
@@ -409,6 +418,7 @@ impl<C: TokenCounting> Counter<C> {
     /// The counts of the piece, which has no more documents, as far as they are known without its
     /// terms.
     pub(crate) fn piece_counts(&mut self) -> PieceCounts {
+        self.found.mixed.end_piece();
         let forms = self.found.memo.end_piece();
         PieceCounts { documents: self.documents(), postings: 0, list_bytes: 0, forms }
     }

@@ -209,6 +209,11 @@ impl<S: Copy + Default> Memo<S> {
         count_form(&mut self.forms, hash, bytes, term);
     }
 
+    /// The number of the piece, which is never 0.
+    pub(super) fn piece(&self) -> u32 {
+        self.piece
+    }
+
     pub(super) fn analysis(&self) -> &Analysis {
         &self.analysis
     }

@@ -19,6 +19,7 @@ pub(crate) mod owners;
 pub(crate) mod parsed;
 mod positions;
 pub(crate) mod run;
+pub(crate) mod shared;
 pub(crate) mod slices;
 pub(crate) mod strings;
 pub(crate) mod tally;

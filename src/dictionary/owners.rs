@@ -1,6 +1,46 @@
 //! The owner of each trie collection, and the worker that runs it.
 
-use crate::text::trie_collection::TRIE_COLLECTIONS;
+use super::shared::{SharedCollection, head_of};
+use crate::text::trie_collection::{FIRST_THREE_LETTERS, TRIE_COLLECTIONS};
+use std::collections::BTreeMap;
+
+/// What the trie collections of a sample weigh.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CollectionWeights {
+    /// By collection.
+    pub(crate) all: Vec<u64>,
+    /// Of each collection that no three letters make small, by its number and by the
+    /// [heads](head_of) of its terms, as far as these are known.
+    pub(crate) heads: BTreeMap<(u16, u32), u64>,
+}
+
+impl Default for CollectionWeights {
+    fn default() -> Self {
+        Self { all: vec![0; TRIE_COLLECTIONS], heads: BTreeMap::new() }
+    }
+}
+
+impl CollectionWeights {
+    pub(crate) fn add_term(&mut self, collection: u16, suffix: &[u8], weight: u64) {
+        self.all[usize::from(collection)] += weight;
+        if collection < FIRST_THREE_LETTERS {
+            *self.heads.entry((collection, head_of(suffix))).or_default() += weight;
+        }
+    }
+
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        self.all.iter_mut().zip(&other.all).for_each(|(sum, weight)| *sum += weight);
+        for (&head, weight) in &other.heads {
+            *self.heads.entry(head).or_default() += weight;
+        }
+    }
+
+    /// The heads of a collection and their weights.
+    pub(crate) fn heads_of(&self, collection: u16) -> impl Iterator<Item = (u32, u64)> + Clone {
+        let heads = self.heads.range((collection, 0)..=(collection, u32::MAX));
+        heads.map(|(&(_, head), &weight)| (head, weight))
+    }
+}
 
 /// Owners, which stay for the life of a job, and the order in which the tokens of a piece are laid
 /// out for `wei11`: by owner, then by collection. Nothing in an index depends on it.
@@ -11,6 +51,7 @@ pub struct Owners {
     /// The place of each collection in that order.
     rank: Box<[u16]>,
     workers: Box<[usize]>,
+    shared: Vec<SharedCollection>,
 }
 
 impl Owners {
@@ -25,7 +66,28 @@ impl Owners {
         for (place, &collection) in order.iter().enumerate() {
             rank[usize::from(collection)] = place as u16;
         }
-        Self { owner, order, rank, workers }
+        Self { owner, order, rank, workers, shared: Vec::new() }
+    }
+
+    /// Some collections have all owners, for those who go [by terms](Self::of_term).
+    #[must_use]
+    pub(crate) fn sharing(self, shared: Vec<SharedCollection>) -> Self {
+        Self { shared, ..self }
+    }
+
+    pub(crate) fn shared(&self) -> &[SharedCollection] {
+        &self.shared
+    }
+
+    /// The owner of a term, of whose suffix `suffix` may be asked.
+    #[inline]
+    pub(crate) fn of_term<'a>(&self, collection: u16, suffix: impl FnOnce() -> &'a [u8]) -> u32 {
+        if collection < FIRST_THREE_LETTERS
+            && let Some(shared) = self.shared.iter().find(|shared| shared.collection == collection)
+        {
+            return shared.owner(head_of(suffix()));
+        }
+        self.of(collection)
     }
 
     /// Deals the collections out to one owner on each of `workers` in turn: neighbours, which have

@@ -1,15 +1,18 @@
 //! The part of an open run that one owner keeps: its terms in a hash table, the postings of each as
 //! bytes in slices; sorted for the lexicon when the run closes.
 
-use super::closed::{ClosedError, ClosedTerms};
+use super::closed::{ClosedError, ClosedShare, ClosedTerms};
 use super::group::{GroupTerm, TermGroup};
 use super::slices::{Chain, Slices};
 use crate::codec::folded;
 use crate::codec::prefetch::{prefetch, prefetch_at};
+use crate::dictionary::shared::SharedTerms;
 use crate::dictionary::strings::hash::{FoundOrNew, HashTable};
 use crate::dictionary::strings::short;
 use crate::dictionary::strings::suffix::Suffix;
 use crate::pages::{self, Grown};
+use std::ops::Range;
+use std::sync::Arc;
 
 /// Two to a line of the cache.
 #[derive(Clone, Copy)]
@@ -45,6 +48,10 @@ const NO_NUMBER: u32 = u32::MAX;
 impl RunDictionary {
     pub fn terms(&self) -> usize {
         self.entries.len()
+    }
+
+    pub(crate) fn postings(&self) -> u64 {
+        self.postings
     }
 
     /// Appends the postings of the next piece, whose first document has docid `first`, counted from
@@ -171,32 +178,138 @@ impl RunDictionary {
     }
 }
 
-/// A closed run, which is sorted when its first term is asked for.
-pub struct SortedRun {
+/// Bytes that a term has in a share beside its postings, and those of a posting, about.
+const TERM_BYTES: u64 = 16;
+const POSTING_BYTES: u64 = 2;
+
+/// The terms of a closed run in the order of the lexicon.
+struct ClosedRun {
     dictionary: RunDictionary,
-    order: Option<Vec<(u64, u32)>>,
+    order: Vec<(u64, u32)>,
+}
+
+/// Cuts a closed run into shares, which several workers encode side by side.
+pub(crate) struct RunShares {
+    run: Arc<ClosedRun>,
     given: usize,
+    /// What other owners have of some collections before the terms that are here.
+    before: Vec<(u16, SharedTerms)>,
+}
+
+impl From<RunDictionary> for RunShares {
+    fn from(mut dictionary: RunDictionary) -> Self {
+        let order = dictionary.sort();
+        Self { run: Arc::new(ClosedRun { dictionary, order }), given: 0, before: Vec::new() }
+    }
+}
+
+impl RunShares {
+    /// What is here of a collection.
+    pub(crate) fn terms_of(&self, collection: u16) -> SharedTerms {
+        let places = self.run.places_of(collection);
+        let last = places.clone().next_back().map_or(&[][..], |last| self.run.term(last).1);
+        SharedTerms { terms: places.len(), last: last.to_vec() }
+    }
+
+    /// The terms of a collection follow those of other owners.
+    pub(crate) fn follow(&mut self, collection: u16, before: SharedTerms) {
+        self.before.push((collection, before));
+    }
+
+    /// The next terms, which have about this many bytes with their postings, at least one if there
+    /// is any.
+    pub(crate) fn next(&mut self, bytes: u64) -> ClosedShare {
+        let ClosedRun { dictionary, order } = &*self.run;
+        let start = self.given;
+        // A share knows of one collection what is before it.
+        let starts = self.before.iter().map(|(of, _)| self.run.places_of(*of).start);
+        let end = starts.filter(|place| *place > start).min().unwrap_or(order.len());
+        let mut left = bytes;
+        while left > 0 && self.given < end {
+            if let Some(&(_, ahead)) = order.get(self.given + AHEAD) {
+                prefetch_at(&dictionary.entries, ahead as usize);
+            }
+            let (_, number) = order[self.given];
+            let postings = u64::from(dictionary.entries[number as usize].df);
+            left = left.saturating_sub(TERM_BYTES + POSTING_BYTES * postings);
+            self.given += 1;
+        }
+        let last = self.given == order.len();
+        let behind = self.behind(start);
+        let terms = start..self.given;
+        let terms = SortedRun { run: self.run.clone(), terms, given: start, behind };
+        ClosedShare { last, ..ClosedShare::whole(terms) }
+    }
+
+    /// What precedes the term at a place in its collection.
+    fn behind(&self, place: usize) -> Option<(u16, SharedTerms)> {
+        let collection = self.run.collection(place)?;
+        let of_others = self.before.iter().find(|(of, _)| *of == collection);
+        let mut terms = of_others.map(|(_, before)| before.clone()).unwrap_or_default();
+        let here = place - self.run.places_of(collection).start;
+        if here > 0 {
+            terms.terms += here;
+            terms.last = self.run.term(place - 1).1.to_vec();
+        }
+        (terms.terms > 0).then_some((collection, terms))
+    }
+}
+
+/// Neighbouring terms of a closed run.
+pub struct SortedRun {
+    run: Arc<ClosedRun>,
+    terms: Range<usize>,
+    given: usize,
+    behind: Option<(u16, SharedTerms)>,
 }
 
 impl From<RunDictionary> for SortedRun {
     fn from(dictionary: RunDictionary) -> Self {
-        Self { dictionary, order: None, given: 0 }
+        Self::whole(&RunShares::from(dictionary).run)
+    }
+}
+
+impl ClosedRun {
+    fn collection(&self, place: usize) -> Option<u16> {
+        self.order.get(place).map(|(key, _)| (key >> 48) as u16)
+    }
+
+    fn places_of(&self, collection: u16) -> Range<usize> {
+        let below = |end: u64| self.order.partition_point(|(key, _)| key >> 48 < end);
+        below(collection.into())..below(u64::from(collection) + 1)
+    }
+
+    fn entry(&self, place: usize) -> &DictionaryEntry {
+        &self.dictionary.entries[self.order[place].1 as usize]
+    }
+
+    fn term(&self, place: usize) -> (u16, &[u8]) {
+        let suffix = &self.entry(place).suffix;
+        (suffix.collection, suffix.of(&self.dictionary.suffixes))
+    }
+}
+
+impl SortedRun {
+    fn whole(run: &Arc<ClosedRun>) -> Self {
+        Self { run: run.clone(), terms: 0..run.order.len(), given: 0, behind: None }
     }
 }
 
 impl ClosedTerms for SortedRun {
     fn advance(&mut self, postings: &mut Vec<u8>) -> Result<bool, ClosedError> {
         postings.clear();
-        let order = self.order.get_or_insert_with(|| self.dictionary.sort());
-        let Some(&(_, number)) = order.get(self.given) else { return Ok(false) };
+        if self.given == self.terms.end {
+            return Ok(false);
+        }
+        let ClosedRun { dictionary, order } = &*self.run;
         // The order of the lexicon is not that in which terms came, and the slices of a list are
         // anywhere.
         let ahead = |quarters: usize| order.get(self.given + AHEAD / 4 * quarters);
         if let Some(&(_, ahead)) = ahead(4) {
-            prefetch(&self.dictionary.entries[ahead as usize]);
+            prefetch(&dictionary.entries[ahead as usize]);
         }
         if let Some(&(_, ahead)) = ahead(3) {
-            let RunDictionary { entries, suffixes, slices, .. } = &self.dictionary;
+            let RunDictionary { entries, suffixes, slices, .. } = dictionary;
             let entry = &entries[ahead as usize];
             if entry.suffix.is_long() {
                 prefetch_at(suffixes, entry.suffix.start());
@@ -205,29 +318,31 @@ impl ClosedTerms for SortedRun {
         }
         for slices in [1, 2] {
             if let Some(&(_, ahead)) = ahead(3 - slices) {
-                let entry = &self.dictionary.entries[ahead as usize];
-                self.dictionary.slices.prefetch_behind(&entry.chain, slices);
+                let entry = &dictionary.entries[ahead as usize];
+                dictionary.slices.prefetch_behind(&entry.chain, slices);
             }
         }
+        let entry = self.run.entry(self.given);
+        dictionary.slices.read(&entry.chain, |slice| short::push(slice, postings));
         self.given += 1;
-        let entry = &self.dictionary.entries[number as usize];
-        self.dictionary.slices.read(&entry.chain, |slice| short::push(slice, postings));
         Ok(true)
     }
 
     fn positions(&self, positions: &mut Vec<u8>) {
         positions.clear();
-        let order = self.order.as_ref().expect("a term was asked for");
+        let ClosedRun { dictionary, order } = &*self.run;
         let number = order[self.given - 1].1;
-        if let Some(chain) = self.dictionary.positions.get(number as usize) {
-            self.dictionary.slices.read(chain, |slice| short::push(slice, positions));
+        if let Some(chain) = dictionary.positions.get(number as usize) {
+            dictionary.slices.read(chain, |slice| short::push(slice, positions));
         }
     }
 
     fn term(&self) -> (u16, &[u8]) {
-        let order = self.order.as_ref().expect("a term was asked for");
-        let entry = &self.dictionary.entries[order[self.given - 1].1 as usize];
-        (entry.suffix.collection, entry.suffix.of(&self.dictionary.suffixes))
+        self.run.term(self.given - 1)
+    }
+
+    fn behind(&self) -> Option<(u16, &SharedTerms)> {
+        self.behind.as_ref().map(|(collection, before)| (*collection, before))
     }
 }
 
@@ -247,7 +362,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn oracle_collects_pieces_like_a_map(pieces in prop::collection::vec(prop::collection::vec("[a-d0-2 ]{0,60}", 0..12), 0..8)) {
+        fn oracle_collects_pieces_like_a_map(
+            pieces in prop::collection::vec(prop::collection::vec("[a-d0-2 ]{0,60}", 0..12), 0..8),
+            share_bytes in prop::sample::select(vec![1, 40, 500, u64::MAX]),
+        ) {
             let owners = Arc::new(Owners::in_turn(1));
             let mut tally = Tally::new(Analysis::default(), owners, 1 << 20);
             let mut run = RunDictionary::default();
@@ -271,14 +389,34 @@ mod tests {
                 }
                 run.append(&tally.finish()[0], first);
             }
-            let mut run = SortedRun::from(run);
+            let mut shares = RunShares::from(run);
+            // Others have some of the terms of letters.
+            let others = SharedTerms { terms: 5, last: vec![1] };
+            shares.follow(11, others.clone());
             let mut bytes = vec![1];
-            for ((collection, suffix), list) in &expected {
-                prop_assert!(run.advance(&mut bytes).unwrap());
-                prop_assert_eq!(run.term(), (*collection, &suffix[..]));
-                prop_assert_eq!(&folded::list(&bytes), list);
+            let mut given = expected.iter().peekable();
+            let mut before = BTreeMap::from([(11, others)]);
+            loop {
+                let mut share = shares.next(share_bytes);
+                let next = given.peek().map(|((collection, _), _)| *collection);
+                let behind = next.and_then(|of| Some((of, before.get(&of)?.clone())));
+                let found = share.terms.behind();
+                prop_assert_eq!(found.map(|(of, terms)| (of, terms.clone())), behind);
+                let mut terms = 0;
+                while share.terms.advance(&mut bytes).unwrap() {
+                    let (term, list) = given.next().unwrap();
+                    prop_assert_eq!(share.terms.term(), (term.0, &term.1[..]));
+                    prop_assert_eq!(&folded::list(&bytes), list);
+                    let before = before.entry(term.0).or_default();
+                    *before = SharedTerms { terms: before.terms + 1, last: term.1.clone() };
+                    terms += 1;
+                }
+                prop_assert!(share_bytes > 1 || terms <= 1);
+                prop_assert_eq!(share.last, given.peek().is_none());
+                if share.last {
+                    break;
+                }
             }
-            prop_assert!(!run.advance(&mut bytes).unwrap());
         }
     }
 }

@@ -209,14 +209,23 @@ impl TokenCounting for TalliedPostings {
     }
 
     #[inline]
-    fn weigh(&mut self, terms: &mut [MemoTerm<LinePostings>], term: u32, tf: u32, now: Now) {
-        if self.document.len() == self.here {
+    fn weigh(
+        &mut self,
+        terms: &mut [MemoTerm<LinePostings>],
+        tokens: &[u32],
+        tfs: &[u32],
+        now: Now,
+    ) {
+        if self.document.len() < self.here + tokens.len() {
             self.document.resize(2 * self.here + 1024, 0);
         }
         self.make_room(terms.len());
-        self.document[self.here] = term;
-        self.here += 1;
-        self.seen[term as usize] = SeenCount::weighed(now.document, tf);
+        self.document[self.here..][..tokens.len()].copy_from_slice(tokens);
+        self.here += tokens.len();
+        let seen = &mut self.seen[..];
+        for (&term, &tf) in tokens.iter().zip(tfs) {
+            seen[term as usize] = SeenCount::weighed(now.document, tf);
+        }
     }
 
     #[inline(always)]
@@ -419,7 +428,8 @@ impl Tally {
             }
             let term = memo.term(number);
             let state = &term.state;
-            let group = &mut groups[self.owners.of(term.suffix.collection) as usize];
+            let owner = self.owners.of_term(term.suffix.collection, || memo.suffix(term));
+            let group = &mut groups[owner as usize];
             let before = group.lists.len();
             let (first, first_tf) = state.lay(&counted.spilled, &mut group.lists);
             let list_bytes = (group.lists.len() - before) as u32;

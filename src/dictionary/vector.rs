@@ -4,6 +4,9 @@
 //! A pair is its impact, the length of its term in bytes, and the term. The numbers have digits of
 //! six bits, the lowest first, and all of them but the last are marked.
 
+use super::strings::short;
+use std::hint::select_unpredictable;
+
 const MORE: u8 = 0x40;
 
 /// The pairs of a document, as [`put`] has written them.
@@ -24,9 +27,21 @@ impl<'a> Vector<'a> {
 /// Appends a pair; the term has at most 255 bytes.
 #[inline]
 pub(crate) fn put(impact: u32, term: &[u8], out: &mut Vec<u8>) {
-    for mut number in [impact, term.len() as u32] {
+    let digit = |number: u32| (number & 0x3f) as u8;
+    let length = term.len() as u32;
+    // Nearly all pairs, without asking how many digits an impact has.
+    if impact < 0x1000 && length < u32::from(MORE) {
+        let start = out.len();
+        let is_wide = impact >= u32::from(MORE);
+        let one = [digit(impact), digit(length), 0];
+        let two = [MORE | digit(impact), digit(impact >> 6), digit(length)];
+        out.extend_from_slice(&select_unpredictable(is_wide, two, one));
+        out.truncate(start + 2 + usize::from(is_wide));
+        return short::push(term, out);
+    }
+    for mut number in [impact, length] {
         while number >= u32::from(MORE) {
-            out.push(MORE | (number & 0x3f) as u8);
+            out.push(MORE | digit(number));
             number >>= 6;
         }
         out.push(number as u8);

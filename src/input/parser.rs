@@ -21,6 +21,7 @@ use crate::input::list::InputReading;
 use crate::order::DOCUMENT_TIMES;
 use crate::text::html::Page;
 use crate::text::unspaced::LetterCounts;
+use encoding_rs::Encoding;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use twox_hash::XxHash3_64;
@@ -205,7 +206,7 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
         let offset = self.offset + document.offset as u64;
         let location = Location { offset, bytes: document.bytes as u32, input: self.batch.input };
         if let Content::Text(text) = document.content {
-            if !text.is_ascii() && std::str::from_utf8(text).is_err() {
+            if !text.is_ascii() && Encoding::utf8_valid_up_to(text) < text.len() {
                 self.note_not_utf8(offset);
             }
             if self.unsampled > 0 {

@@ -13,13 +13,12 @@ use super::splits::InputPlan;
 use super::{Compression, MARK_BYTES};
 use crate::crew::Crew;
 use crate::dictionary::group::TermGroup;
-use crate::dictionary::owners::Owners;
+use crate::dictionary::owners::{CollectionWeights, Owners};
 use crate::dictionary::parsed::Regroup;
 use crate::dictionary::tally::Tally;
 use crate::input::piece::Piece;
 use crate::input::streams::split_stream::{FileBlock, SplitStream};
 use crate::text::analysis::Analysis;
-use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -41,7 +40,7 @@ pub(crate) const MEMO_BYTES: usize = 1 << 20;
 pub(crate) struct Sample {
     /// The work that each trie collection makes: tokens, or, where postings are indexed, units of
     /// an appended posting.
-    pub weights: Vec<u64>,
+    pub weights: CollectionWeights,
     /// Of uncompressed input.
     pub bytes: u64,
     pub places: usize,
@@ -59,17 +58,21 @@ struct SamplePlace {
 
 /// Finds what the trie collections of one piece after the other weigh.
 pub(crate) trait WeighPieces {
-    fn weigh(&mut self, plan: &InputPlan, piece: &mut Piece, weights: &mut [u64]);
+    fn weigh(&mut self, plan: &InputPlan, piece: &mut Piece, weights: &mut CollectionWeights);
 }
 
 /// The same by the groups that a parser makes.
 pub(crate) struct GroupWeigher<R: Regroup> {
     parser: PieceParser<R>,
-    weigh: fn(&R::Group, &mut [u64]),
+    weigh: fn(&R::Group, &mut CollectionWeights),
 }
 
 impl<R: Regroup> GroupWeigher<R> {
-    pub(crate) fn new(regroup: R, max_document: u64, weigh: fn(&R::Group, &mut [u64])) -> Self {
+    pub(crate) fn new(
+        regroup: R,
+        max_document: u64,
+        weigh: fn(&R::Group, &mut CollectionWeights),
+    ) -> Self {
         Self { parser: PieceParser::new(regroup, max_document, Arc::default()), weigh }
     }
 }
@@ -82,7 +85,7 @@ impl GroupWeigher<Tally> {
 }
 
 impl<R: Regroup> WeighPieces for GroupWeigher<R> {
-    fn weigh(&mut self, plan: &InputPlan, piece: &mut Piece, weights: &mut [u64]) {
+    fn weigh(&mut self, plan: &InputPlan, piece: &mut Piece, weights: &mut CollectionWeights) {
         let (groups, _) = self.parser.parse(plan, None, piece);
         groups.iter().for_each(|group| (self.weigh)(group, weights));
     }
@@ -113,7 +116,7 @@ pub(crate) fn sample(
 
 impl Sample {
     fn and(mut self, other: Self) -> Self {
-        self.weights.iter_mut().zip(other.weights).for_each(|(sum, weight)| *sum += weight);
+        self.weights.add_all(&other.weights);
         self.bytes += other.bytes;
         self.places += other.places;
         self
@@ -124,9 +127,10 @@ impl Sample {
 /// lists of their own: as much as this many postings.
 const TERM_WEIGHT: u64 = 12;
 
-fn weigh_postings(group: &TermGroup, weights: &mut [u64]) {
+fn weigh_postings(group: &TermGroup, weights: &mut CollectionWeights) {
     for term in &group.terms {
-        weights[usize::from(term.suffix.collection)] += TERM_WEIGHT + u64::from(term.postings);
+        let weight = TERM_WEIGHT + u64::from(term.postings);
+        weights.add_term(term.suffix.collection, term.suffix.of(&group.suffixes), weight);
     }
 }
 
@@ -136,8 +140,8 @@ fn take(
     max_document: u64,
     weigher: &mut dyn WeighPieces,
 ) -> Sample {
-    let mut sample =
-        Sample { weights: vec![0; TRIE_COLLECTIONS], bytes: 0, places: 0, seconds: 0.0 };
+    let weights = CollectionWeights::default();
+    let mut sample = Sample { weights, bytes: 0, places: 0, seconds: 0.0 };
     for place in std::iter::from_fn(places) {
         let Some(block) = read(plan, place) else { continue };
         let format = plan.inputs.format(place.input as usize);
@@ -261,7 +265,7 @@ mod tests {
             let one = take(1);
             let threads = take(3);
             assert_eq!((one.bytes, &one.weights), (threads.bytes, &threads.weights));
-            let weight = |term| one.weights[usize::from(trie_collection(term))];
+            let weight = |term| one.weights.all[usize::from(trie_collection(term))];
             // Twice in a document is one posting.
             assert!(weight("common") > 100, "{name}");
             assert_eq!(weight("miller"), weight("common"), "{name}");

@@ -19,11 +19,13 @@
 //!
 //! The popular collections are cut into sets of nearly equal tokens: the largest goes first, always
 //! to the set with the least (Graham 1969: no set gets more than 4/3 of the least possible). The
-//! set of the worker that also writes the runs begins with the cost of that.
+//! set of the worker that also writes the runs begins with the cost of that. A collection that is
+//! larger than a set is cut into ranges of its terms, one for each (`dictionary::shared`).
 
 use super::roles::Roles;
-use crate::dictionary::owners::Owners;
-use crate::text::trie_collection::TRIE_COLLECTIONS;
+use crate::dictionary::owners::{CollectionWeights, Owners};
+use crate::dictionary::shared::SharedCollection;
+use crate::text::trie_collection::{FIRST_THREE_LETTERS, TRIE_COLLECTIONS};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -101,7 +103,8 @@ pub(crate) fn in_turn(roles: &Roles) -> Owners {
 ///
 /// # Panics
 /// If there is not a weight for each of the 17,613 collections, or no indexer.
-pub(crate) fn by_weight(weights: &[u64], roles: &Roles, rates: &Rates) -> PlacedOwners {
+pub(crate) fn by_weight(sample: &CollectionWeights, roles: &Roles, rates: &Rates) -> PlacedOwners {
+    let weights = &sample.all;
     assert_eq!(weights.len(), TRIE_COLLECTIONS, "every collection has a weight");
     let mut order: Vec<u16> = (0..TRIE_COLLECTIONS as u16).collect();
     order.sort_by_key(|&c| Reverse(weights[usize::from(c)]));
@@ -121,9 +124,12 @@ pub(crate) fn by_weight(weights: &[u64], roles: &Roles, rates: &Rates) -> Placed
         let writes = roles.workers > 1 && workers[set as usize] == roles.writing();
         if writes { total / WRITING } else { 0 }
     };
-    let mut sets: BinaryHeap<Reverse<(u64, u32)>> =
-        (first_cpu..roles.indexers() as u32).map(|set| Reverse((before(set), set))).collect();
-    for &collection in popular {
+    let (shared, loads_of_shared) = shared(sample, total, roles);
+    let mut sets: BinaryHeap<Reverse<(u64, u32)>> = (first_cpu..roles.indexers() as u32)
+        .map(|set| Reverse((before(set) + loads_of_shared[set as usize], set)))
+        .collect();
+    let is_shared = |of: u16| shared.iter().any(|shared| shared.collection == of);
+    for &collection in popular.iter().filter(|&&collection| !is_shared(collection)) {
         let Reverse((load, set)) = sets.pop().expect("popular collections have CPU indexers");
         owner[usize::from(collection)] = set;
         // Collections that the sample lacks are spread too.
@@ -136,13 +142,35 @@ pub(crate) fn by_weight(weights: &[u64], roles: &Roles, rates: &Rates) -> Placed
     let times = times(on_cpu, total, sorted.get(border).copied().unwrap_or(0), roles, rates);
     let per_giga = 1e9 / (total.max(1)) as f64;
     PlacedOwners {
-        owners: Owners::new(|c| owner[usize::from(c)], roles.indexing()),
+        owners: Owners::new(|c| owner[usize::from(c)], roles.indexing()).sharing(shared),
         popular: border.min(seen),
         seen,
         cpu_share: on_cpu as f64 / total.max(1) as f64,
         cpu_heaviest: heaviest as f64 * roles.cpu_indexers as f64 / of_sets.max(1) as f64,
         expected: (times.0 * per_giga, times.1 * per_giga),
     }
+}
+
+/// The collections with more than the part of an indexer, if all are on the CPU and the heads of
+/// their terms are known; and what each indexer has of them.
+fn shared(
+    sample: &CollectionWeights,
+    total: u64,
+    roles: &Roles,
+) -> (Vec<SharedCollection>, Vec<u64>) {
+    let indexers = roles.indexers();
+    let mut loads = vec![0; indexers];
+    let mut shared = Vec::new();
+    for collection in 0..FIRST_THREE_LETTERS {
+        let weight: u64 = sample.heads_of(collection).map(|(_, weight)| weight).sum();
+        if roles.gpu_indexers == 0 && weight * indexers as u64 > total {
+            let heads = sample.heads_of(collection);
+            let (cut, weights) = SharedCollection::cut(collection, indexers, heads);
+            loads.iter_mut().zip(weights).for_each(|(load, weight)| *load += weight);
+            shared.push(cut);
+        }
+    }
+    (shared, loads)
 }
 
 /// Seconds for CPU and GPU with this many units on the CPU and this largest collection on a GPU.
@@ -185,13 +213,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn of(all: Vec<u64>) -> CollectionWeights {
+        CollectionWeights { all, ..CollectionWeights::default() }
+    }
+
     /// Weights as Zipf's law has them, in no order.
-    fn zipf(seen: usize) -> Vec<u64> {
+    fn zipf(seen: usize) -> CollectionWeights {
         let mut weights = vec![0; TRIE_COLLECTIONS];
         for rank in 0..seen {
             weights[(rank * 7919 + 13) % TRIE_COLLECTIONS] = (1_000_000 / (rank + 1)) as u64;
         }
-        weights
+        of(weights)
     }
 
     #[test]
@@ -237,10 +269,10 @@ mod tests {
         // Everything in one collection, which a GPU would take one token after the other.
         let mut one = vec![0; TRIE_COLLECTIONS];
         one[77] = 1000;
-        let placed = by_weight(&one, &Roles::new(2, None, Some(1), 1).unwrap(), &rates);
+        let placed = by_weight(&of(one), &Roles::new(2, None, Some(1), 1).unwrap(), &rates);
         assert_eq!((placed.owners.of(77), placed.popular), (1, 1));
         // An empty sample.
-        let none = by_weight(&vec![0; TRIE_COLLECTIONS], &Roles::alike(2), &rates);
+        let none = by_weight(&CollectionWeights::default(), &Roles::alike(2), &rates);
         assert_eq!(none.owners.on_worker(0).count(), 1);
         assert_eq!((none.seen, none.cpu_share), (0, 0.0));
     }
@@ -265,7 +297,7 @@ mod tests {
             for (i, weight) in weights.iter().enumerate() {
                 all[i * 41] = *weight;
             }
-            let placed = by_weight(&all, &roles, &rates);
+            let placed = by_weight(&of(all.clone()), &roles, &rates);
             prop_assert_eq!(placed.owners.len(), cpu + gpu);
             let mut loads = vec![0u64; cpu + gpu];
             let mut least_popular = u64::MAX;

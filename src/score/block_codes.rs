@@ -8,9 +8,15 @@ use libm::pow;
 /// With code 0, which stands for no posting.
 pub(crate) const CODES: usize = 256;
 
-/// By code, rising from 0 on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ImpactCodes(Box<[u32; CODES]>);
+pub(crate) struct ImpactCodes {
+    /// By code, rising from 0 on.
+    impacts: Box<[u32; CODES]>,
+    /// The codes of the first impacts, which nearly all are.
+    first: Box<[u8; FIRST_IMPACTS]>,
+}
+
+const FIRST_IMPACTS: usize = 4096;
 
 impl ImpactCodes {
     /// For impacts up to the greatest.
@@ -25,21 +31,28 @@ impl ImpactCodes {
             // Rounding may leave the last one below.
             *entry = if code < CODES - 1 { impact } else { impact.max(greatest) };
         }
-        Self(Box::new(impacts))
+        Self::of_file(&impacts)
     }
 
     pub(crate) fn of_file(impacts: &[u32; CODES]) -> Self {
-        Self(Box::new(*impacts))
+        let first = std::array::from_fn(|impact| code_of(impacts, impact as u32));
+        Self { impacts: Box::new(*impacts), first: Box::new(first) }
     }
 
     pub(crate) fn impacts(&self) -> &[u32; CODES] {
-        &self.0
+        &self.impacts
     }
 
     /// The code of the least impact that is not below this one, which is not above the greatest.
+    #[inline]
     pub(crate) fn code(&self, impact: u32) -> u8 {
-        self.0.partition_point(|&other| other < impact).min(CODES - 1) as u8
+        let first = self.first.get(impact as usize);
+        first.copied().unwrap_or_else(|| code_of(&self.impacts, impact))
     }
+}
+
+fn code_of(impacts: &[u32; CODES], impact: u32) -> u8 {
+    impacts.partition_point(|&other| other < impact).min(CODES - 1) as u8
 }
 
 /// What scales have in them beyond what is asked for: scaled numbers are rounded.

@@ -74,6 +74,20 @@ const fn magnitude(code: u8) -> u16 {
     }
 }
 
+/// Postings that are looked at together.
+const AT_ONCE: usize = 64;
+
+/// By tf less one: the [code](code_above) of a tf.
+const ABOVE: [u8; 512] = {
+    let mut codes = [0; 512];
+    let mut tf = 0;
+    while tf < codes.len() {
+        codes[tf] = code_above(tf as u32 + 1);
+        tf += 1;
+    }
+    codes
+};
+
 #[derive(Clone, Debug)]
 pub(crate) struct Front {
     /// The least length code by tf code; 255 where there is none.
@@ -93,11 +107,13 @@ impl Front {
         self.add_codes(code_above(tf), length);
     }
 
-    /// [`add`](Self::add) for many postings, given by tf less one and length code. Nearly all tfs
-    /// are small, and the least length of each small tf is found for many postings at once.
+    /// [`add`](Self::add) for many postings, given by tf less one and length code, but for some of
+    /// those that others dominate. Nearly all tfs are small, and the least length of each small tf
+    /// is found for many postings at once. Where many are not, as impacts are, the undominated ones
+    /// are found one after the other.
     pub(crate) fn add_block(&mut self, tfs_less_one: &[u32], lengths: &[u8]) {
-        const AT_ONCE: usize = 64;
         const SMALL: u8 = 4;
+        const MANY: usize = 16;
         for (tfs, lengths) in tfs_less_one.chunks(AT_ONCE).zip(lengths.chunks(AT_ONCE)) {
             let mut small = [u8::MAX; AT_ONCE];
             let mut padded = [0; AT_ONCE];
@@ -119,10 +135,33 @@ impl Front {
                 }
                 rest -= usize::from(many);
             }
-            if rest > 0 {
+            if rest > MANY {
+                self.add_undominated(tfs, &padded);
+            } else if rest > 0 {
                 let large = tfs.iter().zip(lengths).filter(|&(&tf, _)| tf >= u32::from(SMALL));
                 large.for_each(|(&tf, &length)| self.add(tf.wrapping_add(1), length));
             }
+        }
+    }
+
+    /// Adds the undominated ones of some postings, by tf less one and length code.
+    fn add_undominated(&mut self, tfs_less_one: &[u32], lengths: &[u8; AT_ONCE]) {
+        // The greatest key has the greatest tf, and of those with it the shortest length.
+        let mut keys = [0; AT_ONCE];
+        for ((key, &tf), &length) in keys.iter_mut().zip(tfs_less_one).zip(lengths) {
+            let first = ABOVE.get(tf as usize);
+            let code = first.copied().unwrap_or_else(|| code_above(tf.wrapping_add(1)));
+            *key = u16::from(code) << 8 | u16::from(u8::MAX - length);
+        }
+        loop {
+            let greatest = keys.iter().fold(0, |most, &key| key.max(most));
+            let [tf, shortest] = greatest.to_be_bytes();
+            if tf == 0 {
+                return;
+            }
+            self.add_codes(tf, u8::MAX - shortest);
+            let is_shorter = |key: u16| key & 0xff > u16::from(shortest);
+            keys.iter_mut().for_each(|key| *key = if is_shorter(*key) { *key } else { 0 });
         }
     }
 
@@ -305,14 +344,18 @@ mod tests {
 
         #[test]
         fn oracle_a_block_is_its_postings(
-            postings in prop::collection::vec((prop_oneof![8 => 0..6u32, 1 => any::<u32>()], any::<u8>()), 0..200),
+            postings in prop_oneof![
+                prop::collection::vec((prop_oneof![8 => 0..6u32, 1 => any::<u32>()], any::<u8>()), 0..200),
+                prop::collection::vec((0..700u32, any::<u8>()), 0..200),
+                prop::collection::vec((any::<u32>(), 0..3u8), 0..200),
+            ],
         ) {
             let (tfs, lengths): (Vec<u32>, Vec<u8>) = postings.iter().copied().unzip();
             let mut one_by_one = Front::new();
             let mut at_once = Front::new();
             postings.iter().for_each(|&(tf, length)| one_by_one.add(tf.wrapping_add(1), length));
             at_once.add_block(&tfs, &lengths);
-            prop_assert_eq!((one_by_one.lengths, one_by_one.tfs), (at_once.lengths, at_once.tfs));
+            prop_assert_eq!(one_by_one.take(), at_once.take());
         }
 
         #[test]

@@ -35,9 +35,29 @@ pub(super) fn is_unseen(character: char) -> bool {
     }
 }
 
+/// Letters of the alphabets and characters that most words are written in, without a search in
+/// tables, which a word that is new to a parser does for each of its letters.
+fn is_common(character: char) -> bool {
+    matches!(
+        character,
+        '\u{3a3}'..='\u{3f5}'
+            | '\u{400}'..='\u{481}'
+            | '\u{48a}'..='\u{52f}'
+            | '\u{5d0}'..='\u{5ea}'
+            | '\u{620}'..='\u{64a}'
+            | '\u{905}'..='\u{939}'
+            | '\u{3041}'..='\u{3096}'
+            | '\u{4e00}'..='\u{9fff}'
+            | '\u{ac00}'..='\u{d7a3}'
+    )
+}
+
 /// Whether a character is a part of a word, which does not begin with a mark.
 pub(super) fn goes_on(character: char) -> bool {
-    character.is_alphanumeric() || is_mark(character) || is_unseen(character)
+    is_common(character)
+        || character.is_alphanumeric()
+        || is_mark(character)
+        || is_unseen(character)
 }
 
 /// In the composed form, which is the same for equal texts.
@@ -115,6 +135,13 @@ mod tests {
         let mut tokens = Vec::new();
         for_each_token(text.as_bytes(), |token| tokens.push(token.to_string()));
         tokens
+    }
+
+    #[test]
+    fn common_letters_are_letters() {
+        let wrong = |&character: &char| is_common(character) && !character.is_alphanumeric();
+        assert_eq!(('\0'..=char::MAX).find(wrong), None);
+        assert!("ςюєשضहあ中한".chars().all(is_common));
     }
 
     #[test]

@@ -373,11 +373,26 @@ pub(super) fn plain_bytes(whole: u128) -> u128 {
     (digits | letters) & !whole & HIGH_BITS
 }
 
-/// The bytes of a stretch as they stand, if they are as few as a key has.
+/// The bytes of a stretch as they stand, then zeros.
+pub(crate) type StretchKey = [u64; 4];
+
+/// The key of a stretch, if it has at most 32 bytes: 16 letters of two each.
 #[inline]
-pub(crate) fn plain_key(stretch: &[u8]) -> Option<TokenKey> {
-    let whole = (stretch.len() <= KEY_BYTES).then(|| load_short(stretch))?;
-    Some([whole as u64, (whole >> 64) as u64])
+pub(crate) fn stretch_key(stretch: &[u8]) -> Option<StretchKey> {
+    if stretch.len() > size_of::<StretchKey>() {
+        return None;
+    }
+    let (first, rest) = stretch.split_at(stretch.len().min(KEY_BYTES));
+    let [first, rest] = [first, rest].map(load_short);
+    Some([first as u64, (first >> 64) as u64, rest as u64, (rest >> 64) as u64])
+}
+
+/// A hash whose lower bits depend on all of a key.
+#[inline]
+pub(crate) fn spread_stretch(key: &StretchKey) -> u64 {
+    let add =
+        |sum: u64, word: &u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    key.iter().fold(0, add).wrapping_mul(0xd6e8_feb8_6659_fd93).swap_bytes()
 }
 
 /// The key of a lower-cased ASCII token, or `None` if it has none.

@@ -47,6 +47,23 @@ fn any_number_of_workers() {
 }
 
 #[test]
+fn any_number_of_workers_though_one_owns_all_terms() {
+    let scratch = Scratch::new();
+    // All of one trie collection, with lists of some shares.
+    let term = |number: u32| format!(" t{}", number.wrapping_mul(2_654_435_761) >> 20);
+    let words = |document: u32| -> String { (0..90).map(|at| term(90 * document + at)).collect() };
+    let lines = (0..8000).map(|document| format!("{{\"text\":\"{}\"}}\n", words(document)));
+    let input = scratch.write("c.jsonl", lines.collect::<String>());
+    let first = scratch.path("w1");
+    build(&first, args!["-w", "1", "--positions", input]);
+    for workers in ["2", "7"] {
+        let index = scratch.path(format!("w{workers}"));
+        build(&index, args!["-w", workers, "--positions", input]);
+        assert_same_index(&first, &index, &[]);
+    }
+}
+
+#[test]
 fn any_way_in_which_the_input_comes() {
     let scratch = Scratch::new();
     let bytes = collection();

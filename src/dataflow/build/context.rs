@@ -9,6 +9,7 @@ use crate::dictionary::closed::{SHARE_BYTES, Wake};
 use crate::dictionary::indexer::{IndexerWork, Indexing};
 use crate::dictionary::lengths::RunLengths;
 use crate::dictionary::owners::Owners;
+use crate::dictionary::shared::SharedRuns;
 #[cfg(feature = "gpu")]
 use crate::gpu::invert::inverter::InverterWork;
 #[cfg(feature = "gpu")]
@@ -92,6 +93,7 @@ pub(crate) struct BuildWiring {
     pub(crate) turns: Arc<Turns>,
     /// Of runs that are being encoded.
     pub(crate) lengths: RunLengths,
+    pub(crate) shared: SharedRuns,
     /// By owner.
     pub(crate) encoded: Vec<Encoded>,
 }

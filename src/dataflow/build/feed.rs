@@ -201,6 +201,11 @@ impl<G: OwnedGroup> FeedHead<G> {
         self.closing.is_some()
     }
 
+    /// The number of the run that closes.
+    pub(crate) fn closing_run(&self) -> Option<u32> {
+        self.closing.as_ref().map(|closing| closing.placement.run)
+    }
+
     /// Whether a run of this owner is not encoded.
     pub(crate) fn is_busy(&self) -> bool {
         Arc::strong_count(&self.busy) > 1

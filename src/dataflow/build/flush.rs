@@ -2,8 +2,9 @@
 //!
 //! - In: chunks of all owners, exchanged to the last worker, since worker 0 ends the documents'
 //!   table while the last run is written. Those of an owner are put in the order of the lexicon by
-//!   the numbers of their shares, and a trie collection has one owner, so the next list is that of
-//!   the least collection at the head of the owners' queues. Out: a stream without records.
+//!   the numbers of their shares, and a trie collection has one owner, or owners whose ranges of its
+//!   terms rise with their numbers. So the next list is that of the least collection at the head of
+//!   the owners' queues, of the first of two owners. Out: a stream without records.
 //! - The operator places chunks and writes the lexicon; threads gather, sum and write the lists.
 //!   Where a device encodes a whole run, its lists are in their places already.
 //! - Memory: the chunks that the owners may have under way, and the writers' buffers.

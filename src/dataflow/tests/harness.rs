@@ -121,6 +121,7 @@ pub(crate) fn build(plan: InputPlan, folder: &Path) -> Build {
         texts: Arc::default(),
         turns: Arc::default(),
         lengths: Default::default(),
+        shared: Default::default(),
         encoded: vec![Default::default()],
     };
     let plan = BuildPlan {

@@ -49,6 +49,13 @@ pub(crate) enum FoundOrNew {
 }
 
 impl HashTable {
+    /// So many slots, a power of two, are there from the beginning.
+    pub(crate) fn with_slots(count: usize) -> Self {
+        let mut slots = Grown::default();
+        slots.lengthen(count);
+        Self { slots, used: 0 }
+    }
+
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.used

@@ -25,19 +25,32 @@ pub(crate) fn copy(bytes: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Bytes that [`push`] copies at once, and has to have room for.
+/// Bytes that [`push`] copies without a call, and has to have room for.
 pub(crate) const PUSHED: usize = 16;
 
+/// What is copied is never read again at once: a word over two that were just written would wait
+/// for them.
 #[inline(always)]
 pub(crate) fn push(bytes: &[u8], to: &mut Vec<u8>) {
-    if bytes.len() > PUSHED {
-        return to.extend_from_slice(bytes);
+    let n = bytes.len();
+    let start = to.len();
+    to.reserve(PUSHED);
+    match n {
+        0 => {}
+        1..=3 => to.extend_from_slice(&[bytes[0], bytes[n / 2], bytes[n - 1]]),
+        4..=7 => {
+            to.extend_from_slice(&bytes[..4]);
+            to.truncate(start + n - 4);
+            to.extend_from_slice(&bytes[n - 4..]);
+        }
+        8..=PUSHED => {
+            to.extend_from_slice(&bytes[..8]);
+            to.truncate(start + n - 8);
+            to.extend_from_slice(&bytes[n - 8..]);
+        }
+        _ => to.extend_from_slice(bytes),
     }
-    let mut padded = [0; PUSHED];
-    copy(bytes, &mut padded);
-    let end = to.len() + bytes.len();
-    to.extend_from_slice(&padded);
-    to.truncate(end);
+    to.truncate(start + n);
 }
 
 #[inline(always)]

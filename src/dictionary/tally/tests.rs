@@ -72,6 +72,19 @@ fn long_lists_and_rare_numbers_stay_in_order() {
     }
 }
 
+/// A stop word in a stretch that was seen before has its place as when it was new.
+#[test]
+fn positions_do_not_depend_on_what_came_before() {
+    let owners = Arc::new(Owners::in_turn(1));
+    let mut tally = Tally::new(Analysis::default(), owners, 1 << 20).with_positions(true);
+    let mut positions = || {
+        tally.document("river “the mill wind «не» river".as_bytes());
+        tally.finish()[0].positions.clone()
+    };
+    let new = positions();
+    assert_eq!(positions(), new);
+}
+
 proptest! {
     #[test]
     fn oracle_counts_like_a_map(

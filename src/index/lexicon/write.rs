@@ -32,7 +32,7 @@ impl LexiconWriter {
     /// Creates the file `name` in the folder of a generation, for lists of a form.
     pub(crate) fn create(generation: &Path, name: &str, form: Form) -> Result<Self, IndexError> {
         let file = StorageFile::create(generation, name)?;
-        let index = Spill::new(file.path().with_extension("blocks"), INDEX_IN_MEMORY);
+        let index = Spill::beside(file.path(), ".blocks", INDEX_IN_MEMORY);
         Ok(Self {
             file,
             index,

@@ -7,6 +7,7 @@
 
 use super::lay::{ChunkLayout, LaidChunk, RunPart};
 use crate::dictionary::closed::{ClosedError, ClosedTerms};
+use crate::index::lexicon::TermCoder;
 use crate::index::list::{Form, ListEncoder};
 use crate::index::positions::PositionsEncoder;
 use crate::text::fields::split;
@@ -49,7 +50,9 @@ impl PartEncoder {
         form: Form,
     ) -> Self {
         let encoder = ListEncoder::of_form(form);
-        let layout = ChunkLayout::new(form);
+        let behind = terms.behind();
+        let coder = behind.map(|(of, before)| TermCoder::behind(of, &before.last, before.terms));
+        let layout = ChunkLayout::behind(form, coder.unwrap_or_default());
         let positions = form.has_positions().then(|| PartPositions {
             encoder: PositionsEncoder::new(form.block_len()),
             bytes: Vec::new(),

@@ -1,6 +1,7 @@
 //! Writes the lexicon, the lists and the positions of a run from the chunks of its *sources*, each
-//! of which has all lists of some trie collections: the owners of a build, the parts that threads
-//! of a merge claim, a device, or a caller that has all lists one after the other.
+//! of which has all lists of some trie collections, or neighbouring ones of a collection that some
+//! sources share: the owners of a build, the parts that threads of a merge claim, a device, or a
+//! caller that has all lists one after the other.
 //!
 //! Chunks of a source, or of each of its shares, come in the order of the lexicon, so that the next
 //! lists are always those of the least collection at the head of a source's queue. Chunks have a
@@ -151,8 +152,8 @@ pub(crate) struct RunWriter {
     postings: GatheredFile,
     positions: Option<GatheredFile>,
     sources: Vec<ChunkQueue>,
-    /// The [turn](ChunkQueue::turn) of each source that has not ended, and its number. A collection
-    /// has one source: of two with the same, one awaits another.
+    /// The [turn](ChunkQueue::turn) of each source that has not ended, and its number: of two with
+    /// the same collection the first one has the lesser terms, or one awaits another.
     turns: BTreeSet<((u16, bool), usize)>,
 }
 

@@ -260,6 +260,7 @@ fn read_at(file: &File, room: &mut [u8], at: u64) -> io::Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::documents::pieces::SkippedRecords;
     use crate::order::PIECE_BYTES;
     use proptest::prelude::*;
     use proptest::test_runner::FileFailurePersistence;
@@ -351,8 +352,10 @@ mod tests {
         let name = format!("{} bytes of {format} by {piece_bytes}", bytes.len());
         assert_eq!(places(&one), places(&many), "{name}");
         assert!(shown(&one) == shown(&many), "{name}");
+        // One piece of a single reader may have more of them than it names.
         let skipped = |pieces: &[Piece]| {
-            pieces.iter().flat_map(|piece| piece.skipped.first()).cloned().collect::<Vec<_>>()
+            let all = pieces.iter().flat_map(|piece| piece.skipped.first()).cloned();
+            all.take(SkippedRecords::NAMED).collect::<Vec<_>>()
         };
         assert_eq!(skipped(&one), skipped(&many), "{name}");
         let mut whole = InputHash::default();

@@ -37,7 +37,7 @@ mod tests;
 
 use crate::build::error::BuildError;
 use crate::build::handed::{FoundDevices, HandedBuild, HandedIndexer, HandedWiring, TokensIndexer};
-use crate::dictionary::owners::Owners;
+use crate::dictionary::owners::{CollectionWeights, Owners};
 use crate::input::sample::{GroupWeigher, MEMO_BYTES, WeighPieces};
 use crate::text::analysis::Analysis;
 use indexer::TokenIndexer;
@@ -115,8 +115,8 @@ impl TokensIndexer for Wei11 {
 }
 
 /// Tokens of each trie collection.
-fn weigh(group: &TokenGroup, weights: &mut [u64]) {
+fn weigh(group: &TokenGroup, weights: &mut CollectionWeights) {
     for (collection, stream) in group.streams() {
-        weights[usize::from(collection)] += StreamTokens::new(stream).count() as u64;
+        weights.all[usize::from(collection)] += StreamTokens::new(stream).count() as u64;
     }
 }

@@ -5,12 +5,12 @@ use super::weigh;
 use crate::dataflow::harness::{WorkerStep, build, failure, pass};
 use crate::dataflow::query::local::Local;
 use crate::dictionary::closed::{ClosedError, ClosedShare, ClosedTerms};
-use crate::dictionary::owners::Owners;
+use crate::dictionary::owners::{CollectionWeights, Owners};
 use crate::dictionary::parsed::Regroup;
 use crate::input::splits::InputPlan;
 use crate::order::Position;
 use crate::text::analysis::Analysis;
-use crate::text::trie_collection::{TRIE_COLLECTIONS, trie_collection};
+use crate::text::trie_collection::trie_collection;
 use std::sync::Arc;
 
 fn tally() -> TokenTally {
@@ -22,11 +22,11 @@ fn a_collection_weighs_its_tokens() {
     let mut tally = tally();
     tally.document(b"miller common miller");
     tally.document(b"common");
-    let mut weights = vec![0; TRIE_COLLECTIONS];
+    let mut weights = CollectionWeights::default();
     tally.finish().iter().for_each(|group| weigh(group, &mut weights));
-    let weight = |term| weights[usize::from(trie_collection(term))];
+    let weight = |term| weights.all[usize::from(trie_collection(term))];
     assert_eq!((weight("miller"), weight("common")), (2, 2));
-    assert_eq!(weights.iter().sum::<u64>(), 4);
+    assert_eq!(weights.all.iter().sum::<u64>(), 4);
 }
 
 /// Is done with a block when the next one has come, or fails then.

@@ -5,7 +5,7 @@ use super::{StorageFile, attempt, remove_file, write_at};
 use crate::index::error::IndexError;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Bytes that are written now and read back once, in the same order. Memory: the limit.
 #[derive(Debug)]
@@ -22,6 +22,13 @@ impl Spill {
     /// The file at `path` is created when more than `limit` bytes come.
     pub(crate) fn new(path: PathBuf, limit: usize) -> Self {
         Self { path, limit, buffer: Vec::new(), file: None, spilled: 0 }
+    }
+
+    /// The same with a file beside that at `path`, whose name goes on with `ending`.
+    pub(crate) fn beside(path: &Path, ending: &str, limit: usize) -> Self {
+        let mut path = path.as_os_str().to_owned();
+        path.push(ending);
+        Self::new(path.into(), limit)
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), IndexError> {

@@ -8,7 +8,7 @@ use crate::index::format::{BLOCK_BYTES, HEADER_BYTES, PAGE_BYTES};
 use std::path::{Path, PathBuf};
 
 /// Bytes of the checksums of pages that stay in memory, of 64 MiB: they belong behind the pages.
-const SUMS_IN_MEMORY: usize = 64 << 10;
+const SUMS_IN_MEMORY: usize = if cfg!(test) { 256 } else { 64 << 10 };
 
 // Steps in which a file is written end where units do.
 const _: () = assert!((WRITE_BUFFER_BYTES as u64).is_multiple_of(BLOCK_BYTES));
@@ -74,7 +74,7 @@ impl FileSums {
 
     /// Of the pages of the file at `path`, of which there is none without a byte.
     pub(super) fn of_pages(path: &Path) -> Self {
-        let units = Some(Spill::new(path.with_extension("sums"), SUMS_IN_MEMORY));
+        let units = Some(Spill::beside(path, ".sums", SUMS_IN_MEMORY));
         Self { units, unit: PAGE_BYTES, ..Self::default() }
     }
 

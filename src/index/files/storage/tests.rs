@@ -193,6 +193,28 @@ proptest! {
 }
 
 #[test]
+fn two_files_of_a_run_have_their_own_checksums() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes: Vec<u8> = (0..100 * PAGE_BYTES as usize).map(|i| (i / 1000) as u8).collect();
+    // Both have more checksums than stay in memory.
+    let files = ["000007.postings", "000007.positions"].map(|name| {
+        let file = StorageFile::create(folder.path(), name).unwrap();
+        let file = FilledFile::of(file).with_sums();
+        let room = file.room(bytes.len() as u64);
+        file.fill(room, [&bytes[..]].into_iter(), &mut Vec::new());
+        file
+    });
+    for file in files {
+        let mut file = file.end().unwrap();
+        let path = file.path().to_owned();
+        file.take_sums().unwrap().unwrap().pour(&mut file).unwrap();
+        file.finish(header()).unwrap();
+        assert!(fs::read(&path).unwrap().ends_with(&sums_of(&bytes)));
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
 fn what_is_gathered_is_the_same_file() {
     let folder = tempfile::tempdir().unwrap();
     let create = |name: &str| StorageFile::create(folder.path(), name).unwrap();

@@ -52,7 +52,9 @@ pub(super) struct VectorReader {
 
 impl VectorReader {
     pub(super) fn new(factor: ImpactFactor) -> Self {
-        let (pairs, places, terms, length, is_read, lost) = Default::default();
+        let (pairs, places, length, is_read, lost) = Default::default();
+        // Most vectors fill a sixth of it, so that a term seldom meets another.
+        let terms = HashTable::with_slots(1 << 10);
         let whole_factor = None;
         let mut reader = Self { factor, whole_factor, pairs, places, terms, length, is_read, lost };
         reader.weigh_by(factor);
@@ -72,7 +74,7 @@ impl VectorReader {
         self.pairs.clear();
         self.places.clear();
         if self.terms.bytes() > KEPT_BUFFER_BYTES {
-            self.terms.clear();
+            self.terms = HashTable::with_slots(1 << 10);
         }
         self.terms.empty();
     }
@@ -109,11 +111,25 @@ impl VectorReader {
         loop {
             cursor.begin_key()?;
             let at = cursor.at;
-            let term = cursor.string()?;
-            cursor.colon()?;
-            let impact = self.impact(cursor)?;
-            let term = unfolded(cursor, &term, short);
+            let short_pair = short_pair(&cursor.bytes[at..]);
+            let (term, impact) = match (short_pair, self.whole_factor) {
+                (Some(pair), Some(factor)) => {
+                    cursor.at += pair.bytes;
+                    (&cursor.bytes[at..at + pair.term], u64::from(pair.number) * factor)
+                }
+                _ => {
+                    let term = cursor.string()?;
+                    cursor.colon()?;
+                    let impact = self.rounded(cursor)?;
+                    (unfolded(cursor, &term, short), impact)
+                }
+            };
             let wrong = |expected| Err(Failure::Vector(JsonCursor { at, ..*cursor }.bad(expected)));
+            let Ok(length) = u32::try_from(u64::from(self.length) + impact) else {
+                return wrong("impacts below 2^32 in all (a smaller factor)");
+            };
+            self.length = length;
+            let impact = impact as u32;
             if !(1..=MAX_TERM_BYTES).contains(&term.len()) {
                 return wrong("a term of 1 to 255 bytes");
             }
@@ -138,24 +154,6 @@ impl VectorReader {
         }
     }
 
-    #[inline]
-    fn impact(&mut self, cursor: &mut JsonCursor<'_>) -> Result<u32, Failure> {
-        let at = cursor.at;
-        let short = short_number(&cursor.bytes[at..]);
-        let impact = match (short, self.whole_factor) {
-            (Some((number, bytes)), Some(factor)) if u64::from(number) < EXACT => {
-                cursor.at += bytes;
-                u64::from(number) * factor
-            }
-            _ => self.rounded(cursor)?,
-        };
-        self.length = u32::try_from(u64::from(self.length) + impact).map_err(|_| {
-            let expected = "impacts below 2^32 in all (a smaller factor)";
-            Failure::Vector(JsonCursor { at, ..*cursor }.bad(expected))
-        })?;
-        Ok(impact as u32)
-    }
-
     /// The impact of any number.
     fn rounded(&mut self, cursor: &mut JsonCursor<'_>) -> Result<u64, Failure> {
         let wrong = cursor.bad("a weight, which is a number of 0 or more");
@@ -178,21 +176,66 @@ impl VectorReader {
 /// Whole numbers below this have an `f32` of their own, and products of two an `f64`.
 const EXACT: u64 = 1 << 24;
 
-/// The number at the begin of `bytes` and its digits, if it is a short whole one.
-#[inline]
-fn short_number(bytes: &[u8]) -> Option<(u32, usize)> {
-    const DIGITS: usize = 9;
-    let mut number = 0;
-    for (at, byte) in bytes.iter().take(DIGITS + 1).enumerate() {
-        match byte {
-            b'0'..=b'9' if at < DIGITS && (at != 1 || number != 0) => {
-                number = 10 * number + u32::from(byte - b'0');
-            }
-            b',' | b'}' | b' ' if at > 0 => return Some((number, at)),
-            _ => return None,
+/// A pair as nearly all are.
+struct ShortPair {
+    /// Bytes of the term.
+    term: usize,
+    number: u32,
+    /// Bytes from the term to the end of the number.
+    bytes: usize,
+}
+
+/// The pair of which `bytes` begin with the term, if this has no escape, and behind its quote are
+/// at once a colon and a short whole number, or a space between. Looks at eight bytes at a time.
+#[inline(always)]
+fn short_pair(bytes: &[u8]) -> Option<ShortPair> {
+    let mut term = 0;
+    loop {
+        let ends = ends_of_string(eight(bytes, term)?);
+        term += (ends.trailing_zeros() / 8) as usize;
+        if ends != 0 {
+            break;
         }
     }
-    None
+    let colon = bytes[term..].strip_prefix(b"\":")?;
+    let space = usize::from(colon.first() == Some(&b' '));
+    let (number, digits) = short_number(eight(colon, space)?)?;
+    Some(ShortPair { term, number, bytes: term + 2 + space + digits })
+}
+
+fn eight(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().map(|eight| u64::from_le_bytes(*eight))
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH_BITS: u64 = 0x80 * ONES;
+
+/// The high bit of bytes that end a string, or are none of one as they stand; behind the first one
+/// of others too.
+fn ends_of_string(word: u64) -> u64 {
+    let is_zero = |word: u64| word.wrapping_sub(ONES) & !word;
+    let is = |byte: u8| is_zero(word ^ u64::from(byte) * ONES);
+    let is_control = word.wrapping_sub(0x20 * ONES) & !word;
+    (is(b'"') | is(b'\\') | is_control) & HIGH_BITS
+}
+
+/// The whole number of up to seven digits that a word begins with, if `,`, `}` or a space is behind
+/// it, and how many digits it has.
+fn short_number(word: u64) -> Option<(u32, usize)> {
+    let digits = word ^ u64::from(b'0') * ONES;
+    // Bytes above 9, and perhaps others behind the first of them.
+    let others = (digits.wrapping_add((0x7f - 9) * ONES) | digits) & HIGH_BITS;
+    let count = others.trailing_zeros() / 8;
+    let is_one = (1..8).contains(&count) && (count == 1 || digits & 0xff != 0);
+    if !is_one || !matches!((word >> (8 * count)) as u8, b',' | b'}' | b' ') {
+        return None;
+    }
+    // The last digit comes to be the uppermost byte; then neighbours are put together.
+    let ones = digits << (64 - 8 * count);
+    let tens = (10 * ones + (ones >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let hundreds = (100 * tens + (tens >> 16)) & 0x0000_ffff_0000_ffff;
+    let number = 10_000u64.wrapping_mul(hundreds).wrapping_add(hundreds >> 32) as u32;
+    Some((number, count as usize))
 }
 
 /// The weight that a number of JSON is, in single precision; none if it is below 0 or too large.
