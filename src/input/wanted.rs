@@ -166,15 +166,14 @@ impl KnownDocuments {
             }
         }
         next.is_lost = true;
-        let found = !self.slots.is_empty()
-            && match self.find(name.unwrap_or(content), key) {
-                Ok(place) => {
-                    next.numbers = [place / 2 + 1, first];
-                    true
-                }
-                Err(_) => false,
-            };
-        found
+        if self.slots.is_empty() {
+            return false;
+        }
+        let found = self.find(name.unwrap_or(content), key);
+        if let Ok(place) = found {
+            next.numbers = [place / 2 + 1, first];
+        }
+        found.is_ok()
     }
 
     #[inline]
