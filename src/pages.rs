@@ -23,10 +23,10 @@ pub(crate) fn with_capacity<T>(count: usize) -> Vec<T> {
 }
 
 /// Zeros; no page is touched here.
-pub(crate) fn zeroed<T: Zeroable + Copy>(count: usize) -> Vec<T> {
+pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Vec<T> {
     let layout = Layout::array::<T>(count).expect("a size in bytes");
     if layout.size() == 0 {
-        return vec![T::zeroed(); count];
+        return std::iter::repeat_with(T::zeroed).take(count).collect();
     }
     // SAFETY: the layout is that of a vector of `count` elements and not empty; zeros are valid.
     let buffer = unsafe {

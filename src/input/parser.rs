@@ -5,7 +5,7 @@ use super::document::{self, Content, Document, DocumentSink, Skip};
 use super::piece::Piece;
 use super::splits::InputPlan;
 use super::turns::{Turn, Turns};
-use super::wanted::WantedInput;
+use super::wanted::{NextKnown, WantedInput};
 use crate::crew::lock;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::columns::PieceColumns;
@@ -91,6 +91,7 @@ impl<R: Regroup> PieceParser<R> {
             offset: piece.offset,
             max_document: self.max_document,
             wanted,
+            next: NextKnown::default(),
             not_utf8: &mut self.not_utf8,
             letters: &plan.letters,
             unsampled: SAMPLED_TEXTS,
@@ -153,6 +154,8 @@ struct PieceSink<'a, R> {
     max_document: u64,
     /// The documents that are indexed; all of them if nothing is said.
     wanted: Option<&'a WantedInput>,
+    /// Where the next document is among those that are known.
+    next: NextKnown,
     not_utf8: &'a mut NotUtf8,
     letters: &'a Mutex<LetterCounts>,
     /// Texts that the sample may still have of this piece.
@@ -232,10 +235,10 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
                 return;
             }
             Some(WantedInput::Unknown(known)) => {
-                let named = known.look_for(name.as_bytes());
+                let named = known.look_for(&self.next, name.as_bytes());
                 let content = hash();
                 self.batch.see(name, document.line, location, content);
-                if known.contains(named, content) {
+                if known.contains(&mut self.next, named, content) {
                     return;
                 }
                 (!self.regroup.hashes_later()).then_some(content)

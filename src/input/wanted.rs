@@ -2,9 +2,11 @@
 
 use crate::codec::prefetch::prefetch;
 use crate::pages;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use twox_hash::XxHash3_64;
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum WantedInput {
     At(WantedDocuments),
     /// None; all are noted.
@@ -48,73 +50,149 @@ impl WantedDocuments {
 /// of n / 2^64 for n documents, and where it has no name and some document whose name was made of
 /// file and line has its content.
 ///
-/// A key of 64 bits for each lies near the place that its name has, so that this line can be
+/// Keys of 64 bits stand in the order of the documents: most files are read in the order in which
+/// the index has them, so that the next key is that of the next document. Others are looked up in a
+/// table, where the number of a key lies near the place that its name has, so that this line can be
 /// brought into the cache while the content is hashed. Where many documents have one name, those
-/// that find no place there lie where their keys say.
-#[derive(Clone, Debug, Default)]
+/// that find no place there lie where their keys say. Several threads may add documents.
+#[derive(Debug, Default)]
 pub(crate) struct KnownDocuments {
-    /// Keys; 0 where there is none. There are 2^n of them.
-    slots: Vec<u64>,
+    /// Two of each document, by its number: that of its name, and if that may be made of file and
+    /// line, one without it. 0 where there is none.
+    keys: Vec<AtomicU64>,
+    /// Places of keys, and 1; 0 where there is none. There are 2^n of them.
+    slots: Vec<AtomicU32>,
     /// 64 less n.
     shift: u32,
-    /// Documents for which there is room.
-    left: usize,
 }
 
 /// A document's name, as it is looked for; none if it is missing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WantedName(Option<u64>);
 
+/// Where the next document may be, as the last ones were found: behind the last one, or behind one
+/// before it, if documents of two runs lie among each other.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NextKnown {
+    numbers: [usize; 2],
+    /// The last document was not where it was expected.
+    is_lost: bool,
+}
+
 /// Slots behind the place of a name where its keys may lie.
 const NEAR: usize = 16;
 
+/// Documents that wait for their slots to come into the cache.
+const COMING: usize = 16;
+
+/// Documents from where one is expected: that, and one in whose place another has come.
+const EXPECTED: usize = 2;
+
 impl KnownDocuments {
+    /// So many documents, at most.
+    pub(crate) const MOST: u64 = (u32::MAX / 2) as u64;
+
     pub(crate) fn bytes_of(documents: u64) -> u64 {
-        slots_of(documents) * size_of::<u64>() as u64
+        slots_of(documents) * size_of::<u32>() as u64 + documents * 2 * size_of::<u64>() as u64
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
-        (self.slots.len() * size_of::<u64>()) as u64
+        (size_of_val(&*self.slots) + size_of_val(&*self.keys)) as u64
     }
 
     pub(crate) fn with_capacity(documents: usize) -> Self {
         let slots = slots_of(documents as u64);
         let shift = 64 - slots.trailing_zeros();
-        Self { slots: pages::zeroed(slots as usize), shift, left: documents }
+        Self { keys: pages::zeroed(2 * documents), slots: pages::zeroed(slots as usize), shift }
     }
 
+    /// Adds documents, each under a number of its own.
+    ///
     /// # Panics
-    /// If there is no room for it.
-    pub(crate) fn insert(&mut self, name: &[u8], content: u64) {
-        self.left = self.left.checked_sub(1).expect("there is room for as many as was said");
-        self.put(XxHash3_64::oneshot(name), content);
-        // The line of a document without a name is known when all before it are counted, which is
-        // later.
-        let digits = name.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-        if digits > 0 && name[..name.len() - digits].ends_with(b":") {
-            self.put(content, content);
-        }
+    /// If there is no room for a number.
+    pub(crate) fn insert_all<E>(
+        &self,
+        read: impl FnOnce(&mut dyn FnMut(usize, &[u8], u64)) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut coming = VecDeque::new();
+        let mut put = |place, name, content| {
+            if coming.len() == COMING {
+                coming.pop_front().into_iter().for_each(|(place, name, content)| {
+                    self.put(place, name, content);
+                });
+            }
+            prefetch(&self.slots[self.home(name)]);
+            coming.push_back((place, name, content));
+        };
+        read(&mut |number, name, content| {
+            put(2 * number, XxHash3_64::oneshot(name), content);
+            // The line of a document without a name is known when all before it are counted, which
+            // is later.
+            let digits = name.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+            if digits > 0 && name[..name.len() - digits].ends_with(b":") {
+                put(2 * number + 1, content, content);
+            }
+        })?;
+        coming.into_iter().for_each(|(place, name, content)| self.put(place, name, content));
+        Ok(())
     }
 
     /// Begins to look for a document by its name, which is empty if it is missing: what will be
     /// needed is brought into the cache.
     #[inline]
-    pub(crate) fn look_for(&self, name: &[u8]) -> WantedName {
+    pub(crate) fn look_for(&self, next: &NextKnown, name: &[u8]) -> WantedName {
         let named = (!name.is_empty()).then(|| XxHash3_64::oneshot(name));
-        if let (Some(named), false) = (named, self.slots.is_empty()) {
+        if let (Some(named), true, false) = (named, next.is_lost, self.slots.is_empty()) {
             prefetch(&self.slots[self.home(named)]);
         }
         WantedName(named)
     }
 
     #[inline]
-    pub(crate) fn contains(&self, WantedName(name): WantedName, content: u64) -> bool {
-        !self.slots.is_empty() && self.find(name.unwrap_or(content), content).is_ok()
+    pub(crate) fn contains(
+        &self,
+        next: &mut NextKnown,
+        WantedName(name): WantedName,
+        content: u64,
+    ) -> bool {
+        let key = key_of(name.unwrap_or(content), content);
+        let more = usize::from(name.is_none());
+        let [first, other] = next.numbers;
+        for (from, before) in [(first, other), (other, first)] {
+            let is_it = |number: &usize| self.key(2 * number + more) == Some(key);
+            if let Some(number) = (from..from + EXPECTED).find(is_it) {
+                *next = NextKnown { numbers: [number + 1, before], is_lost: false };
+                return true;
+            }
+        }
+        next.is_lost = true;
+        if self.slots.is_empty() {
+            return false;
+        }
+        let found = self.find(name.unwrap_or(content), key);
+        if let Ok(place) = found {
+            next.numbers = [place / 2 + 1, first];
+        }
+        found.is_ok()
     }
 
-    fn put(&mut self, name: u64, content: u64) {
-        if let Err((at, key)) = self.find(name, content) {
-            self.slots[at] = key;
+    #[inline]
+    fn key(&self, place: usize) -> Option<u64> {
+        self.keys.get(place).map(|key| key.load(Ordering::Relaxed))
+    }
+
+    fn put(&self, place: usize, name: u64, content: u64) {
+        let key = key_of(name, content);
+        self.keys[place].store(key, Ordering::Relaxed);
+        while let Err(slot) = self.find(name, key) {
+            let slot = &self.slots[slot];
+            // Another thread may have taken the slot meanwhile.
+            if slot
+                .compare_exchange(0, place as u32 + 1, Ordering::Release, Ordering::Relaxed)
+                .is_ok()
+            {
+                return;
+            }
         }
     }
 
@@ -122,24 +200,27 @@ impl KnownDocuments {
         (hash >> self.shift) as usize
     }
 
-    /// Finds a document, or the slot where its key belongs. Keys are never removed: behind a free
-    /// slot there is nothing.
+    /// Finds the place of a key, or the slot where that belongs. Keys are never removed: behind a
+    /// free slot there is nothing.
     #[inline]
-    fn find(&self, name: u64, content: u64) -> Result<(), (usize, u64)> {
-        // Both are hashes; 0 is no key.
-        let key = (name.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ content).max(1);
+    fn find(&self, name: u64, key: u64) -> Result<usize, usize> {
         let mask = self.slots.len() - 1;
         let near = (0..NEAR).map(|more| self.home(name) + more);
         let far = (0..self.slots.len()).map(|more| self.home(key) + more);
         for at in near.chain(far).map(|at| at & mask) {
-            match self.slots[at] {
-                0 => return Err((at, key)),
-                other if other == key => return Ok(()),
+            match self.slots[at].load(Ordering::Acquire) {
+                0 => return Err(at),
+                place if self.key(place as usize - 1) == Some(key) => return Ok(place as usize - 1),
                 _ => {}
             }
         }
         unreachable!("a fifth of the slots is free")
     }
+}
+
+/// Both are hashes; 0 is no key.
+fn key_of(name: u64, content: u64) -> u64 {
+    (name.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ content).max(1)
 }
 
 /// Slots for this many documents, of which some have two keys: at least five for two.
@@ -150,18 +231,30 @@ fn slots_of(documents: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::convert::Infallible;
+
+    fn insert(
+        known: &KnownDocuments,
+        all: impl IntoIterator<Item = (usize, impl AsRef<[u8]>, u64)>,
+    ) {
+        let insert = |take: &mut dyn FnMut(usize, &[u8], u64)| {
+            all.into_iter()
+                .for_each(|(number, name, content)| take(number, name.as_ref(), content));
+            Ok::<_, Infallible>(())
+        };
+        let Ok(()) = known.insert_all(insert);
+    }
 
     fn contains(known: &KnownDocuments, name: &str, content: u64) -> bool {
-        known.contains(known.look_for(name.as_bytes()), content)
+        let mut next = NextKnown::default();
+        let wanted = known.look_for(&next, name.as_bytes());
+        known.contains(&mut next, wanted, content)
     }
 
     #[test]
     fn a_document_that_was_added_is_known() {
-        let mut known = KnownDocuments::with_capacity(4);
-        known.insert(b"a", 1);
-        known.insert(b"b", 2);
-        known.insert(b"docs/c.jsonl:17", 3);
-        known.insert(b"", 0);
+        let known = KnownDocuments::with_capacity(4);
+        insert(&known, [(3, "a", 1), (1, "b", 2), (2, "docs/c.jsonl:17", 3), (0, "", 0)]);
         assert!(contains(&known, "a", 1) && contains(&known, "b", 2));
         assert!(contains(&known, "docs/c.jsonl:17", 3));
         assert!(!contains(&known, "a", 2) && !contains(&known, "c", 1) && !contains(&known, "", 1));
@@ -173,17 +266,34 @@ mod tests {
     #[test]
     fn oracle_a_set_of_pairs_also_of_one_name() {
         for names in [1, 7, 100_000] {
-            let mut known = KnownDocuments::with_capacity(3000);
+            let known = KnownDocuments::with_capacity(3000);
             let pair =
                 |n: u64| (format!("name:{}", n % names), XxHash3_64::oneshot(&n.to_le_bytes()));
-            for (name, content) in (0..3000).map(pair) {
-                known.insert(name.as_bytes(), content);
-            }
+            std::thread::scope(|scope| {
+                for thread in 0..3 {
+                    let known = &known;
+                    let numbered = move |number: usize| {
+                        let (name, content) = pair(number as u64);
+                        (number, name, content)
+                    };
+                    let all = (thread..3000).step_by(3).map(numbered);
+                    scope.spawn(move || insert(known, all));
+                }
+            });
             assert!((0..3000).map(pair).all(|(name, content)| contains(&known, &name, content)));
             assert!(
                 !(3000..6000).map(pair).any(|(name, content)| contains(&known, &name, content))
             );
             assert_eq!(known.memory_bytes(), KnownDocuments::bytes_of(3000));
+            // In order, also of two places by turns, with and without names, among unknown ones.
+            let mut next = NextKnown::default();
+            for number in (0..1000).flat_map(|n| [n, 1500 + n, 3000 + n]) {
+                let (name, content) = pair(number);
+                let name = if number % 5 == 0 { "" } else { &name };
+                let wanted = known.look_for(&next, name.as_bytes());
+                assert_eq!(known.contains(&mut next, wanted, content), number < 3000, "{number}");
+                assert_eq!(next.is_lost, number >= 3000 || number == 1500, "{number}");
+            }
         }
     }
 }

@@ -32,8 +32,9 @@ pub(super) const OLDER: &str = "the index is of an older format, which this prog
 impl Live {
     /// How many documents are there that came by call.
     pub(super) fn documents_by_call(&self) -> Result<u64, RebuildError> {
-        let by_call: Vec<bool> = self.inputs.iter().map(InputEntry::is_by_call).collect();
-        if !by_call.contains(&true) {
+        let by_call = self.inputs.iter().map(|input| input.is_by_call().then_some(0));
+        let by_call: Vec<Option<u32>> = by_call.collect();
+        if !by_call.contains(&Some(0)) {
             return Ok(0);
         }
         let documents = TouchedDocuments::new(&self.path, &self.manifest, &by_call)?;

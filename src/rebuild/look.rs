@@ -6,10 +6,11 @@ use super::live::{Live, OLDER, live, verify};
 use super::{FILES, Rebuild, RebuildError, guards};
 use crate::build::guards::NewContent;
 use crate::build::{self, BuildError, Input};
+use crate::crew::Crew;
 use crate::dataflow::build::context::InputRead;
 use crate::dataflow::rebuild::changes::{Changes, Sides, changes};
 use crate::dataflow::rebuild::seen::{SeenDocuments, SeenReader, SeenWriter};
-use crate::dataflow::rebuild::touched::TouchedDocuments;
+use crate::dataflow::rebuild::touched::{GONE, TouchedDocuments};
 use crate::index::documents::Location;
 use crate::index::error::IndexError;
 use crate::index::files::storage;
@@ -76,6 +77,9 @@ pub(super) struct Looked {
 /// The table of known documents, by which new ones are indexed while they are found, may take one
 /// part of this many of the memory.
 const KNOWN_SHARE: u64 = 4;
+
+/// Documents that a thread adds to it at a time.
+const KNOWN_CHUNK: u64 = 1 << 14;
 
 /// The same for what is compared at a time.
 const COMPARED_SHARE: u64 = 2;
@@ -267,14 +271,23 @@ impl Rebuild<'_> {
         let touched = looked.touched_plan();
         let lists = touched.memory() + (touched.inputs.len() * size_of::<InputRead>()) as u64;
         let left = memory - beyond_small(takes, memory);
-        if takes > memory / KNOWN_SHARE || Budget::beside(left, self.workers(), lists).is_err() {
+        let is_too_much = takes > memory / KNOWN_SHARE || old.len() > KnownDocuments::MOST;
+        if is_too_much || Budget::beside(left, self.workers(), lists).is_err() {
             return Ok(None);
         }
-        let mut known = KnownDocuments::with_capacity(old.len() as usize);
-        old.read::<IndexError>(0..old.len(), |_, name, content| {
-            known.insert(name, content);
-            Ok(())
-        })?;
+        let known = KnownDocuments::with_capacity(old.len() as usize);
+        let chunks = old.len().div_ceil(KNOWN_CHUNK);
+        let insert = |(): &mut (), chunk: usize| {
+            let start = chunk as u64 * KNOWN_CHUNK;
+            let chunk = start..old.len().min(start + KNOWN_CHUNK);
+            known.insert_all(|take| {
+                old.read::<IndexError>(chunk, |number, name, content| {
+                    take(number as usize, name, content);
+                    Ok(())
+                })
+            })
+        };
+        Crew::new("known").in_order(self.workers(), chunks as usize, insert)?;
         Ok(Some(known))
     }
 
@@ -402,12 +415,17 @@ impl Looked {
     /// The documents of the live generation from files that changed or are `gone`.
     fn old(&self, gone: HashSet<PathBuf>) -> Result<TouchedDocuments, RebuildError> {
         let Some(live) = &self.live else { return Err(RebuildError::Replaced) };
-        let mut paths = gone;
-        paths.extend(self.touched_plan().inputs.iter().filter_map(|input| input.path));
-        let is_touched = |input: &InputEntry| !input.is_by_call() && paths.contains(&input.path);
-        let touched = live.inputs.iter().map(is_touched);
+        let mut files: HashMap<PathBuf, u32> = gone.into_iter().map(|path| (path, GONE)).collect();
+        let read = self.touched_plan();
+        let numbered = |(number, path): (u32, Option<PathBuf>)| Some((path?, number));
+        files.extend((0..).zip(read.inputs.iter().map(|input| input.path)).filter_map(numbered));
+        let file_of = |input: &InputEntry| match input.is_by_call() {
+            true => None,
+            false => files.get(&input.path).copied(),
+        };
+        let files: Vec<_> = live.inputs.iter().map(file_of).collect();
         // What is carried over was verified not long ago.
-        Ok(TouchedDocuments::new(&live.path, &live.manifest, &touched.collect::<Vec<_>>())?)
+        Ok(TouchedDocuments::new(&live.path, &live.manifest, &files)?)
     }
 }
 

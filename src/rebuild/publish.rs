@@ -14,7 +14,7 @@ use super::{Rebuild, RebuildError, guards};
 use crate::build::accept_duplicates;
 use crate::index::deletions::live_runs;
 use crate::index::documents::duplicates::Duplicates;
-use crate::index::documents::moves::Move;
+use crate::index::documents::moves::{Move, Relocated};
 use crate::index::documents::{Location, RunDocuments};
 use crate::index::format::generation_name;
 use crate::index::generations::draft::{Description, Draft, LOST_RANKS};
@@ -272,7 +272,7 @@ impl Moved {
             }
         }
         let mut moved = Self { manifest, inputs, moves: BTreeMap::new() };
-        if !looked.changes.kept.is_empty() {
+        if !looked.changes.kept.is_empty() || !looked.changes.moved.is_empty() {
             moved.find_places(live, looked)?;
         }
         Ok(moved)
@@ -283,16 +283,16 @@ impl Moved {
     fn find_places(&mut self, live: &Live, looked: &Looked) -> Result<(), RebuildError> {
         let mut seen = looked.seen()?;
         let mut inputs: Vec<InputEntry> = Vec::new();
-        let mut rest = &looked.changes.kept[..];
+        let (mut kept, mut moved) = (&looked.changes.kept[..], &looked.changes.moved[..]);
         for (number, run) in self.manifest.runs.iter_mut().enumerate() {
             let end = run.first_docid + run.documents;
-            let (mine, behind) = rest.split_at(rest.partition_point(|&(docid, _)| docid < end));
-            rest = behind;
+            let kept = split_off(&mut kept, |(docid, _)| *docid < end);
+            let moved = split_off(&mut moved, |moved| moved.docid() < end);
             let own = run.first_input as usize..(run.first_input + run.inputs) as usize;
             let first_input = inputs.len() as u32;
             inputs.extend_from_slice(&self.inputs[own]);
             run.first_input = first_input;
-            if mine.is_empty() {
+            if kept.is_empty() && moved.is_empty() {
                 continue;
             }
             // The first input of a path is as good as the one that the run had.
@@ -304,24 +304,27 @@ impl Moved {
             }
             // The number that a file that was read has as an input of the run, once known.
             let mut of_read = vec![None; looked.read.len()];
-            let documents = RunDocuments::open_mapped(&live.path, run)?;
-            let mut failed = None;
-            let now = mine.iter().map_while(|&(docid, number)| {
-                let now = seen.get(number).map_err(|error| failed = Some(error)).ok()?.place;
-                let input = *of_read[now.input as usize].get_or_insert_with(|| {
-                    let entry = &looked.read[now.input as usize];
+            let mut input_of = |file: u32| {
+                *of_read[file as usize].get_or_insert_with(|| {
+                    let entry = &looked.read[file as usize];
                     *at.entry(entry.path.clone()).or_insert_with(|| {
                         inputs.push(entry.clone());
                         inputs.len() as u32 - 1 - first_input
                     })
-                });
-                Some((docid - run.first_docid, Location { input, ..now }))
-            });
-            let moves = documents.moved(now)?;
-            if let Some(error) = failed {
-                return Err(error.into());
+                })
+            };
+            let documents = RunDocuments::open_mapped(&live.path, run)?;
+            let here =
+                |moved: &Relocated| moved.counted_from(run.first_docid, input_of(moved.input()));
+            let mut now: Vec<Relocated> = moved.iter().map(here).collect();
+            for &(docid, number) in kept {
+                let place = seen.get(number)?.place;
+                let place = Location { input: input_of(place.input), ..place };
+                documents.relocated_to(docid - run.first_docid, place)?.add_to(&mut now);
             }
-            if moves != documents.moves() {
+            now.sort_by_key(Relocated::docid);
+            let moves = documents.moves().with(now);
+            if moves != documents.moves().stretches() {
                 self.moves.insert(number, (inputs.len() as u32 - first_input, moves));
             }
         }
@@ -332,4 +335,11 @@ impl Moved {
         self.inputs.extend(left);
         Ok(())
     }
+}
+
+/// Takes the elements at the beginning of a slice that are as is said.
+fn split_off<'a, T>(rest: &mut &'a [T], is_first: impl Fn(&T) -> bool) -> &'a [T] {
+    let (first, behind) = rest.split_at(rest.partition_point(is_first));
+    *rest = behind;
+    first
 }

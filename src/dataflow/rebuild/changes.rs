@@ -2,33 +2,33 @@
 //! that the files have now.
 //!
 //! ```text
-//! cut by ranges of names -> for each range:
+//! by file: who stays there -> all others -> cut by ranges of names -> for each range:
 //! feed (old, new) -> (exchange by name) -> reduce: who stays, and what changed -> note
 //! ```
 //!
-//! All documents are one differential collection, keyed by the hashes of their names. Of the
-//! documents of a name and a content as many stay as there are on both sides, the first ones by
-//! docid and by place; the others are gone or came. Of a name, one that is gone and one that came
-//! are a change.
+//! Of the documents of a name and a content as many stay as there are on both sides: those that
+//! stay in their file ([`by_file`]), and of the others the first ones by docid and by place. What
+//! is left is gone or came; of a name, one that is gone and one that came are a change. All that
+//! does not stay in its file is one differential collection, keyed by the hashes of the names.
 //!
 //! - In: the documents of both sides. Out: [`Changes`], once the dataflows are complete.
-//! - Memory: what the caller allows: both sides are written to scratch files by ranges of names,
-//!   each of which has a dataflow of its own, or several by ranges of contents where many documents
-//!   have one name. Documents that follow one another with one name and one content are one row;
-//!   what else has one name and one content is held together. Beside that 8 bytes for each document
-//!   that stays, and 3 bits for each other.
+//! - Memory: what the caller allows: what is not known to stay is written to scratch files by
+//!   ranges of names, each of which has a dataflow of its own, or several by ranges of contents
+//!   where many documents have one name. Documents that follow one another with one name and one
+//!   content are one row; what else has one name and one content is held together. Beside that 8
+//!   bytes for each document that stays in another file, 28 for neighbours that moved alike in
+//!   their own, and 3 bits for each other document.
 //! - Work per activation: `CHUNK` documents.
 
 use crate::crew::lock;
 use crate::dataflow::control::{Control, JobError, OperatorGuard};
-use crate::dataflow::rebuild::pairs::{
-    COUNT_BITS, MOST_RANGES, NEW, PairFile, PairRow, Stretch, cut, numbers,
-};
+use crate::dataflow::rebuild::by_file::by_file;
+use crate::dataflow::rebuild::pairs::{MOST_RANGES, NEW, PairFile, PairRow, Stretch, numbers};
 use crate::dataflow::rebuild::seen::SeenDocuments;
 use crate::dataflow::rebuild::touched::TouchedDocuments;
 use crate::dataflow::workers;
 use crate::index::deletions::DocidSet;
-use crate::index::documents::name_hash;
+use crate::index::documents::moves::Relocated;
 use crate::index::error::IndexError;
 use differential_dataflow::AsCollection;
 use std::collections::{HashMap, VecDeque};
@@ -38,8 +38,11 @@ use std::sync::{Arc, Mutex};
 use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::{Scope, StreamVec};
 
-/// Documents that are fed at a time.
-const CHUNK: u64 = 1 << 14;
+/// Documents that are fed at a time, and for which a worker is worth starting.
+const CHUNK: u64 = if cfg!(test) { 1 << 4 } else { 1 << 14 };
+
+/// Memory that a thread takes which compares files, about.
+const FILE_BYTES: u64 = 5 << 20;
 
 /// Memory that a document takes in the dataflow, about (seen: 100, and 275 of one name).
 const DOCUMENT_BYTES: u64 = 256;
@@ -61,7 +64,10 @@ pub(crate) struct Changes {
     pub deleted: DocidSet,
     /// Numbers of the documents that were read and are new or have changed.
     pub wanted: DocidSet,
-    /// Docid and new number of each document that stays, rising: its place may be another.
+    /// Documents that stay at another place in their file, which is the input, by rising docids.
+    pub moved: Vec<Relocated>,
+    /// Docid and new number of each other document that stays and was compared with those of all
+    /// files, rising: its place may be another.
     pub kept: Vec<(u32, u32)>,
 }
 
@@ -101,21 +107,31 @@ pub(crate) fn changes(
     workers: usize,
     control: &Arc<Control>,
 ) -> Result<Changes, JobError> {
-    let bytes = (sides.old.len() + u64::from(sides.new.len())) * DOCUMENT_BYTES;
     let error = |error: IndexError| JobError::Operator {
         operator: "CutDocuments",
         worker: 0,
         source: error.into(),
     };
-    let mut all = Changes::default();
-    for range in sides.cut(folder, ranges_of(bytes, memory_bytes)).map_err(error)? {
+    let Sides { old, new } = sides;
+    let threads = workers.min((memory_bytes / FILE_BYTES) as usize).max(1);
+    let (moved, others) = by_file(old, new, folder, threads, control.stop()).map_err(error)?;
+    let mut all = Changes { moved, ..Changes::default() };
+    let by_name = |row: &PairRow| row.name[1];
+    let ranges = match ranges_of(others.rows * DOCUMENT_BYTES, memory_bytes) {
+        1 => vec![others],
+        ranges => others.cut(folder, "names", ranges, by_name).map_err(error)?,
+    };
+    for range in ranges.into_iter().filter(|range| range.rows > 0) {
         // Names are spread evenly over the ranges, so some come very often if one is much larger.
         let bytes = range.rows * DOCUMENT_BYTES;
         let is_whole = bytes <= memory_bytes + memory_bytes / 4;
         let mut names = HashMap::new();
         let parts = match is_whole {
             true => vec![range],
-            false => range.cut(folder, ranges_of(bytes, memory_bytes)).map_err(error)?,
+            false => {
+                let ranges = ranges_of(bytes, memory_bytes);
+                range.cut(folder, "contents", ranges, |row| row.content).map_err(error)?
+            }
         };
         for part in parts {
             let mut found = of_range(Arc::new(part), is_whole, names, workers, control)?;
@@ -136,28 +152,6 @@ fn ranges_of(bytes: u64, memory_bytes: u64) -> u64 {
     bytes.div_ceil(memory_bytes.max(DOCUMENT_BYTES)).clamp(1, MOST_RANGES)
 }
 
-impl Sides {
-    /// By this many ranges of the hashes of names.
-    fn cut(&self, folder: &Path, ranges: u64) -> Result<Vec<PairFile>, IndexError> {
-        cut(folder, "pairs", ranges, |put| {
-            let mut put = |name: u128, content, side, number| {
-                let name = [name as u64, (name >> 64) as u64];
-                let side = side | u64::from(number) << COUNT_BITS | 1;
-                put(name[1], PairRow { name, content, side })
-            };
-            self.old.read(0..self.old.len(), |docid, name, content| {
-                put(name_hash(name), content, 0, docid)
-            })?;
-            let mut new = self.new.reader()?;
-            for number in 0..self.new.len() {
-                let document = new.get(number)?;
-                put(document.name(), document.content, NEW, number)?;
-            }
-            Ok(())
-        })
-    }
-}
-
 /// Compares what has names in a range, or with these `names` also contents in one.
 fn of_range(
     pairs: Arc<PairFile>,
@@ -167,6 +161,7 @@ fn of_range(
     control: &Arc<Control>,
 ) -> Result<Found, JobError> {
     let shared = control.clone();
+    let workers = workers.min(pairs.rows.div_ceil(CHUNK) as usize).max(1);
     let found = Arc::new(Mutex::new(Found { is_whole, names, ..Found::default() }));
     let result = found.clone();
     workers::run(workers, control, move |worker| {
@@ -295,26 +290,55 @@ fn feed<'scope>(
 mod tests {
     use super::*;
     use crate::dataflow::rebuild::seen::SeenDocument;
+    use crate::dataflow::rebuild::touched::GONE;
     use crate::index::documents::Location;
     use proptest::prelude::*;
 
     type Documents = [(u32, u64)];
 
-    fn compare(old: &Documents, new: &Documents, workers: usize, memory: u64) -> Changes {
+    /// Compares in one file, or in several, of which the third is gone. Documents that moved in
+    /// their file are among those that are `kept`.
+    fn compare(
+        old: &Documents,
+        new: &Documents,
+        files: u32,
+        workers: usize,
+        memory: u64,
+    ) -> Changes {
         let folder = tempfile::tempdir().unwrap();
-        let name = |name: u32| format!("n{name}").into_bytes();
+        let name = |name: u32| format!("n{name}");
         // As hashes of contents are.
         let spread = |content: u64| content.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let old = old.iter().map(|&(of, content)| (name(of), spread(content)));
-        let old = TouchedDocuments::of_run(folder.path(), old.collect());
-        let place = Location::default();
-        let new =
-            new.iter().map(|&(of, content)| SeenDocument::new(&name(of), spread(content), place));
-        let new = SeenDocuments::of_rows(folder.path(), &new.collect::<Vec<_>>());
-        let documents = old.len() as u32;
-        let sides = Sides { old, new };
+        let place = |at: usize, all: usize, more| Location {
+            offset: 10 * at as u64 + more,
+            bytes: 9,
+            input: (at * files as usize / all) as u32,
+        };
+        let document = |(at, &(of, content)): (usize, &(u32, u64))| {
+            (name(of), spread(content), place(at, old.len(), 0))
+        };
+        let run = old.iter().enumerate().map(document).collect();
+        let numbers = [Some(0), Some(1), Some(GONE), Some(3)];
+        let touched = TouchedDocuments::of_runs(folder.path(), &[run], &numbers);
+        let row = |(at, &(of, content)): (usize, &(u32, u64))| {
+            SeenDocument::new(name(of).as_bytes(), spread(content), place(at, new.len(), 3))
+        };
+        let rows: Vec<_> = new.iter().enumerate().map(row).collect();
+        let seen = SeenDocuments::of_rows(folder.path(), &rows);
+        let documents = touched.len() as u32;
+        let sides = Sides { old: touched, new: seen };
         let control = Arc::new(Control::default());
-        changes(&sides, documents, folder.path(), memory, workers, &control).unwrap()
+        let mut found =
+            changes(&sides, documents, folder.path(), memory, workers, &control).unwrap();
+        assert!(found.moved.is_sorted_by_key(Relocated::docid));
+        for (docid, offset) in
+            found.moved.drain(..).flat_map(|moved| moved.each().collect::<Vec<_>>())
+        {
+            let number = (10 * u64::from(docid)).wrapping_add(offset) / 10;
+            found.kept.push((docid, number as u32));
+        }
+        found.kept.sort_unstable();
+        found
     }
 
     fn more(a: &Documents, b: &Documents) -> Vec<(u32, u64)> {
@@ -353,10 +377,18 @@ mod tests {
         fn oracle_counting(
             old in documents(),
             new in documents(),
+            from_old in prop::collection::vec((0usize..1000, 0usize..200), 0..3),
+            files in 1u32..=4,
             workers in 1usize..=4,
             memory in 1_000u64..40_000,
         ) {
-            let changes = compare(&old, &new, workers, memory);
+            // Some are the same on both sides, one behind the other.
+            let mut new = new;
+            for (first, count) in from_old {
+                let first = first.min(old.len());
+                new.splice(first.min(new.len())..first.min(new.len()), old[first..].iter().take(count).copied());
+            }
+            let changes = compare(&old, &new, files, workers, memory);
             prop_assert_eq!(of(&changes.deleted, &old), more(&old, &new));
             prop_assert_eq!(of(&changes.wanted, &new), more(&new, &old));
             prop_assert_eq!(changes.kept.len() + changes.deleted.len() as usize, old.len());
@@ -382,9 +414,9 @@ mod tests {
     fn the_answer_is_the_same_for_any_workers_and_memory() {
         let old: Vec<(u32, u64)> = (0..600).map(|n| (n % 560, u64::from(n % 7))).collect();
         let new: Vec<(u32, u64)> = (20..620).map(|n| (n % 580, u64::from(n % 5))).collect();
-        let expected = compare(&old, &new, 1, 1 << 20);
+        let expected = compare(&old, &new, 4, 1, 1 << 20);
         for (workers, memory) in [(1, 20_000), (2, 14_000), (4, 200_000), (3, 5_000)] {
-            let found = compare(&old, &new, workers, memory);
+            let found = compare(&old, &new, 4, workers, memory);
             assert!(found == expected, "{workers} workers, {memory} bytes");
         }
     }
@@ -394,7 +426,7 @@ mod tests {
     fn each_kind_of_change() {
         let old = [(1, 5), (2, 5), (3, 5), (4, 5), (4, 5)];
         let new = [(4, 7), (4, 5), (2, 6), (1, 5), (5, 1)];
-        let changes = compare(&old, &new, 1, 1 << 20);
+        let changes = compare(&old, &new, 1, 1, 1 << 20);
         assert_eq!((changes.added, changes.changed, changes.removed()), (1, 2, 1));
         assert_eq!(changes.deleted.docids().collect::<Vec<_>>(), [1, 2, 4]);
         assert_eq!(changes.wanted.docids().collect::<Vec<_>>(), [0, 2, 4]);

@@ -2,6 +2,8 @@
 //! documents that they compare.
 
 #[cfg(feature = "rebuild")]
+mod by_file;
+#[cfg(feature = "rebuild")]
 pub(crate) mod changes;
 #[cfg(feature = "rebuild")]
 pub(crate) mod frequencies;

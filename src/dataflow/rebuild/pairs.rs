@@ -16,7 +16,7 @@ const CHUNK: u64 = 1 << 14;
 pub(super) type Stretch = u64;
 
 pub(super) const NEW: Stretch = 1 << 63;
-pub(super) const COUNT_BITS: u32 = 31;
+const COUNT_BITS: u32 = 31;
 
 pub(super) fn numbers(stretch: Stretch) -> Range<u32> {
     let first = (stretch >> COUNT_BITS) as u32;
@@ -33,8 +33,13 @@ pub(super) struct PairRow {
 }
 
 impl PairRow {
+    pub(super) fn new(name: u128, content: u64, is_new: bool, number: u32) -> Self {
+        let side = if is_new { NEW } else { 0 } | u64::from(number) << COUNT_BITS | 1;
+        Self { name: [name as u64, (name >> 64) as u64], content, side }
+    }
+
     /// Takes the documents of a row that follow. Whether they do.
-    fn extend(&mut self, row: &Self) -> bool {
+    pub(super) fn extend(&mut self, row: &Self) -> bool {
         let (here, more) = (numbers(self.side), numbers(row.side));
         let is_alike = (self.name, self.content) == (row.name, row.content);
         let next = (self.side >> COUNT_BITS) + here.len() as u64;
@@ -55,7 +60,7 @@ pub(super) struct PairFile {
 }
 
 /// One that is being written.
-struct NewPairFile {
+pub(super) struct NewPairFile {
     file: BufWriter<File>,
     path: PathBuf,
     rows: u64,
@@ -63,7 +68,15 @@ struct NewPairFile {
 }
 
 impl NewPairFile {
-    fn put(&mut self, row: Option<PairRow>) -> Result<(), IndexError> {
+    pub(super) fn create(folder: &Path, name: &str) -> Result<Self, IndexError> {
+        let path = folder.join(name);
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path);
+        let file = file.map_err(IndexError::storage("write", &path))?;
+        let file = BufWriter::with_capacity(CUT_BYTES, file);
+        Ok(Self { file, path, rows: 0, last: None })
+    }
+
+    pub(super) fn put(&mut self, row: Option<PairRow>) -> Result<(), IndexError> {
         if let (Some(last), Some(row)) = (&mut self.last, &row)
             && last.extend(row)
         {
@@ -75,7 +88,7 @@ impl NewPairFile {
         written.map_err(IndexError::storage("write", &self.path))
     }
 
-    fn finish(mut self) -> Result<PairFile, IndexError> {
+    pub(super) fn finish(mut self) -> Result<PairFile, IndexError> {
         self.put(None)?;
         let Self { file, path, rows, .. } = self;
         let file = file.into_inner();
@@ -90,42 +103,26 @@ pub(super) const MOST_RANGES: u64 = 512;
 /// Bytes that are written to the file of a range at a time.
 const CUT_BYTES: usize = 32 << 10;
 
-/// Takes a document into the file of a range, by a hash that tells the range.
-pub(super) type PutRow<'a> = &'a mut dyn FnMut(u64, PairRow) -> Result<(), IndexError>;
-
-/// Writes documents to files by this many ranges of hashes.
-pub(super) fn cut(
-    folder: &Path,
-    name: &str,
-    ranges: u64,
-    each: impl FnOnce(PutRow<'_>) -> Result<(), IndexError>,
-) -> Result<Vec<PairFile>, IndexError> {
-    let mut files = Vec::new();
-    for number in 0..ranges {
-        let path = folder.join(format!("{name}-{number:03}"));
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path);
-        let file = file.map_err(IndexError::storage("write", &path))?;
-        let file = BufWriter::with_capacity(CUT_BYTES, file);
-        files.push(NewPairFile { file, path, rows: 0, last: None });
-    }
-    each(&mut |hash, row| {
-        let range = ((u128::from(hash) * u128::from(ranges)) >> 64) as usize;
-        files[range].put(Some(row))
-    })?;
-    files.into_iter().map(NewPairFile::finish).collect()
-}
-
 impl PairFile {
-    /// By this many ranges of contents.
-    pub(super) fn cut(&self, folder: &Path, ranges: u64) -> Result<Vec<Self>, IndexError> {
-        cut(folder, "contents", ranges, |put| {
-            let mut rows = Vec::new();
-            for start in (0..self.rows).step_by(CHUNK as usize) {
-                self.read(start..self.rows.min(start + CHUNK), &mut rows)?;
-                rows.iter().try_for_each(|row| put(row.content, *row))?;
+    /// Writes the documents to files of this `name`, by this many ranges of a hash.
+    pub(super) fn cut(
+        &self,
+        folder: &Path,
+        name: &str,
+        ranges: u64,
+        hash: impl Fn(&PairRow) -> u64,
+    ) -> Result<Vec<Self>, IndexError> {
+        let create = |number| NewPairFile::create(folder, &format!("{name}-{number:03}"));
+        let mut files = (0..ranges).map(create).collect::<Result<Vec<_>, _>>()?;
+        let mut rows = Vec::new();
+        for start in (0..self.rows).step_by(CHUNK as usize) {
+            self.read(start..self.rows.min(start + CHUNK), &mut rows)?;
+            for row in &rows {
+                let range = (u128::from(hash(row)) * u128::from(ranges)) >> 64;
+                files[range as usize].put(Some(*row))?;
             }
-            Ok(())
-        })
+        }
+        files.into_iter().map(NewPairFile::finish).collect()
     }
 
     pub(super) fn read(

@@ -6,10 +6,12 @@ use crate::index::documents::{Location, name_hash};
 use crate::index::error::IndexError;
 use crate::index::files::window::FileWindow;
 use crate::input::splits::InputPlan;
-use bytemuck::{AnyBitPattern, NoUninit};
+use bytemuck::{AnyBitPattern, NoUninit, Zeroable};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, AnyBitPattern, NoUninit)]
@@ -36,6 +38,8 @@ impl SeenDocument {
 pub(crate) struct SeenDocuments {
     path: PathBuf,
     count: u32,
+    /// By file, how many documents come before its first one.
+    before: Vec<u32>,
     /// Records that are no documents, by reason.
     pub skipped: BTreeMap<String, u64>,
 }
@@ -54,11 +58,38 @@ impl SeenDocuments {
         FileWindow::open(&self.path, WINDOW_BYTES).map(SeenReader)
     }
 
+    /// How many files have documents, or lie before others that have.
+    pub(super) fn files(&self) -> u32 {
+        self.before.len() as u32
+    }
+
+    /// The numbers of the documents of a file.
+    pub(super) fn of_file(&self, file: u32) -> Range<u32> {
+        let before = |file: usize| self.before.get(file).copied().unwrap_or(self.count);
+        before(file as usize)..before((file as usize).saturating_add(1))
+    }
+
+    pub(super) fn read(
+        &self,
+        wanted: Range<u32>,
+        rows: &mut Vec<SeenDocument>,
+    ) -> Result<(), IndexError> {
+        rows.resize(wanted.len(), SeenDocument::zeroed());
+        let at = size_of::<SeenDocument>() as u64 * u64::from(wanted.start);
+        let read = |file: File| file.read_exact_at(bytemuck::cast_slice_mut(rows), at);
+        let read = File::open(&self.path).and_then(read);
+        read.map_err(IndexError::storage("read", &self.path))
+    }
+
     #[cfg(test)]
     pub(crate) fn of_rows(folder: &Path, rows: &[SeenDocument]) -> Self {
         let path = folder.join("documents");
         std::fs::write(&path, bytemuck::cast_slice(rows)).unwrap();
-        Self { path, count: rows.len() as u32, skipped: BTreeMap::new() }
+        let file = |row: &SeenDocument| row.place.input;
+        let files = rows.last().map_or(0, |last| file(last) + 1);
+        let before = |number| rows.partition_point(|row| file(row) < number) as u32;
+        let before = (0..files).map(before).collect();
+        Self { path, count: rows.len() as u32, before, skipped: BTreeMap::new() }
     }
 }
 
@@ -75,6 +106,8 @@ pub(crate) struct SeenWriter {
     path: PathBuf,
     file: BufWriter<File>,
     documents: u32,
+    /// See [`SeenDocuments`].
+    before: Vec<u32>,
     skipped: BTreeMap<String, u64>,
     /// The current input, and its lines before the current piece.
     input: u32,
@@ -88,8 +121,8 @@ impl SeenWriter {
         let path = folder.join("documents");
         let file = File::create(&path).map_err(IndexError::storage("write", &path))?;
         let file = BufWriter::with_capacity(1 << 18, file);
-        let (documents, skipped, input, lines, name) = Default::default();
-        Ok(Self { path, file, documents, skipped, input, lines, name })
+        let (documents, before, skipped, input, lines, name) = Default::default();
+        Ok(Self { path, file, documents, before, skipped, input, lines, name })
     }
 
     pub(crate) fn take(
@@ -108,6 +141,9 @@ impl SeenWriter {
                 self.name = format!("{file}:{}", self.lines + line);
                 name = &self.name;
             }
+            while self.before.len() <= location.input as usize {
+                self.before.push(self.documents);
+            }
             let document = SeenDocument::new(name.as_bytes(), content, location);
             let written = self.file.write_all(bytemuck::bytes_of(&document));
             written.map_err(IndexError::storage("write", path))?;
@@ -123,9 +159,9 @@ impl SeenWriter {
     }
 
     pub(crate) fn finish(self) -> Result<SeenDocuments, IndexError> {
-        let Self { path, file, documents: count, skipped, .. } = self;
+        let Self { path, file, documents: count, before, skipped, .. } = self;
         let written = file.into_inner();
         written.map_err(|error| IndexError::storage("write", &path)(error.into_error()))?;
-        Ok(SeenDocuments { path, count, skipped })
+        Ok(SeenDocuments { path, count, before, skipped })
     }
 }

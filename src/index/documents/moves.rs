@@ -29,14 +29,14 @@ pub(crate) struct Move {
 }
 
 impl Move {
-    fn of(docid: u32, was: Location, now: Location) -> Self {
-        let more_bytes = now.bytes.wrapping_sub(was.bytes);
-        let offset = now.offset.wrapping_sub(was.offset);
-        Self { docid, documents: 1, input: now.input, more_bytes, offset }
-    }
-
     fn end(&self) -> u32 {
         self.docid.saturating_add(self.documents)
+    }
+
+    /// Whether the others follow these and moved alike.
+    fn is_before(&self, others: &Self) -> bool {
+        let Self { docid, documents, .. } = *self;
+        self.end() == others.docid && Self { docid, documents, ..*others } == *self
     }
 
     /// The documents that moved so.
@@ -48,6 +48,63 @@ impl Move {
         let offset = was.offset.wrapping_add(self.offset);
         let bytes = was.bytes.wrapping_add(self.more_bytes);
         Location { offset, bytes, input: self.input }
+    }
+}
+
+/// Where neighbouring documents lie now that lay in one input when their run was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Relocated {
+    moved: Move,
+    was: u32,
+}
+
+impl Relocated {
+    /// `was` is where the run has the document.
+    pub(crate) fn new(docid: u32, was: Location, now: Location) -> Self {
+        let more_bytes = now.bytes.wrapping_sub(was.bytes);
+        let offset = now.offset.wrapping_sub(was.offset);
+        let moved = Move { docid, documents: 1, input: now.input, more_bytes, offset };
+        Self { moved, was: was.input }
+    }
+
+    /// The first one's.
+    pub(crate) fn docid(&self) -> u32 {
+        self.moved.docid
+    }
+
+    /// Where they lie now.
+    pub(crate) fn input(&self) -> u32 {
+        self.moved.input
+    }
+
+    /// The same documents, counted from `first` on, in an input of another number.
+    pub(crate) fn counted_from(self, first: u32, input: u32) -> Self {
+        let docid = self.moved.docid - first;
+        Self { moved: Move { docid, input, ..self.moved }, ..self }
+    }
+
+    /// Adds it behind others, or to the last if that moved alike and ends there.
+    pub(crate) fn add_to(self, all: &mut Vec<Self>) {
+        match all.last_mut() {
+            Some(last) if last.was == self.was && last.moved.is_before(&self.moved) => {
+                last.moved.documents += self.moved.documents;
+            }
+            _ => all.push(self),
+        }
+    }
+
+    /// Each document, and how far behind its old offset it lies.
+    #[cfg(test)]
+    pub(crate) fn each(&self) -> impl Iterator<Item = (u32, u64)> {
+        let offset = self.moved.offset;
+        self.moved.docids().map(move |docid| (docid, offset))
+    }
+
+    /// None if they lie where their run has them.
+    fn moved(&self) -> Option<Move> {
+        let Self { moved, was } = *self;
+        let is_there = (moved.input, moved.offset, moved.more_bytes) == (was, 0, 0);
+        (!is_there).then_some(moved)
     }
 }
 
@@ -108,30 +165,38 @@ impl Moves {
         before.filter(|stretch| docid < stretch.end()).map_or(was, |stretch| stretch.apply(was))
     }
 
-    /// These moves, but of some documents, by rising docid, where they lie now: `was` tells where
-    /// the run has them.
-    pub(crate) fn with(
-        &self,
-        now: impl IntoIterator<Item = (u32, Location)>,
-        mut was: impl FnMut(u32) -> Location,
-    ) -> Vec<Move> {
+    /// The first stretch that does not end before a document.
+    pub(crate) fn first_behind(&self, docid: u32) -> usize {
+        self.stretches().partition_point(|stretch| stretch.end() <= docid)
+    }
+
+    /// As [`of`](Self::of), for documents by rising docid: `next` is the first stretch that does
+    /// not end before them.
+    pub(crate) fn next_of(&self, next: &mut usize, docid: u32, was: Location) -> Location {
+        let stretches = &self.stretches()[*next..];
+        let ended = stretches.iter().take_while(|stretch| stretch.end() <= docid).count();
+        *next += ended;
+        let here = stretches.get(ended).filter(|stretch| stretch.docid <= docid);
+        here.map_or(was, |stretch| stretch.apply(was))
+    }
+
+    /// These moves, but some documents, by rising docid, lie where they do now.
+    pub(crate) fn with(&self, now: impl IntoIterator<Item = Relocated>) -> Vec<Move> {
         let mut moves = Vec::new();
         let mut old = self.stretches().iter().copied().peekable();
-        for (docid, now) in now {
-            while let Some(stretch) = old.peek_mut().filter(|stretch| stretch.docid <= docid) {
-                let front = stretch.documents.min(docid - stretch.docid);
+        for now in now {
+            let Range { start, end } = now.moved.docids();
+            while let Some(stretch) = old.peek_mut().filter(|stretch| stretch.docid < end) {
+                let front = stretch.documents.min(start.saturating_sub(stretch.docid));
                 add(&mut moves, Move { documents: front, ..*stretch });
-                if stretch.end() > docid + 1 {
-                    stretch.documents = stretch.end() - docid - 1;
-                    stretch.docid = docid + 1;
+                if stretch.end() > end {
+                    stretch.documents = stretch.end() - end;
+                    stretch.docid = end;
                 } else {
                     old.next();
                 }
             }
-            let was = was(docid);
-            if was != now {
-                add(&mut moves, Move::of(docid, was, now));
-            }
+            now.moved().into_iter().for_each(|moved| add(&mut moves, moved));
         }
         old.for_each(|stretch| add(&mut moves, stretch));
         moves
@@ -140,11 +205,7 @@ impl Moves {
 
 /// Adds a stretch behind the others, or to the last if that moved alike and ends there.
 fn add(moves: &mut Vec<Move>, stretch: Move) {
-    let alike = |last: &&mut Move| {
-        let Move { docid, documents, .. } = **last;
-        last.end() == stretch.docid && Move { docid, documents, ..stretch } == **last
-    };
-    match moves.last_mut().filter(alike) {
+    match moves.last_mut().filter(|last| last.is_before(&stretch)) {
         Some(last) => last.documents += stretch.documents,
         None if stretch.documents > 0 => moves.push(stretch),
         None => {}
@@ -183,6 +244,7 @@ mod tests {
         fn oracle_all_places(
             steps in prop::collection::vec(
                 prop::collection::btree_map(0u32..60, (0u32..3, 0u64..40, 5u32..8), 0..40), 1..5),
+            joins in any::<bool>(),
         ) {
             let folder = tempfile::tempdir().unwrap();
             let was = |docid: u32| Location { offset: 10 * u64::from(docid), bytes: 6, input: 1 };
@@ -196,11 +258,21 @@ mod tests {
                 });
                 let now: Vec<_> = now.collect();
                 now.iter().for_each(|(docid, now)| all[*docid as usize] = *now);
-                let stretches = moves.with(now, was);
+                let one = |&(docid, now): &(u32, Location)| Relocated::new(docid, was(docid), now);
+                let mut stretches = Vec::new();
+                // One by one, or neighbours together.
+                now.iter().map(one).for_each(|one| match joins {
+                    true => one.add_to(&mut stretches),
+                    false => stretches.push(one),
+                });
+                let stretches = moves.with(stretches);
                 moves = written(folder.path(), 60, &stretches).unwrap();
                 prop_assert_eq!(moves.stretches(), &stretches[..]);
+                let mut next = 0;
                 for docid in 0..60 {
                     prop_assert_eq!(moves.of(docid, was(docid)), all[docid as usize]);
+                    let next = moves.next_of(&mut next, docid, was(docid));
+                    prop_assert_eq!(next, all[docid as usize]);
                 }
                 let alike = stretches.windows(2).any(|two| {
                     let next = Move { docid: two[1].docid, documents: two[1].documents, ..two[0] };
@@ -214,9 +286,9 @@ mod tests {
     #[test]
     fn what_lies_behind_an_insertion_is_one_stretch() {
         let was = |docid: u32| Location { offset: 10 * u64::from(docid), bytes: 10, input: 0 };
-        let now = (400..1000)
-            .map(|docid| (docid, Location { offset: was(docid).offset + 7, ..was(docid) }));
-        let moves = Moves::default().with(now, was);
+        let moved = |docid| Location { offset: was(docid).offset + 7, ..was(docid) };
+        let now = (400..1000).map(|docid| Relocated::new(docid, was(docid), moved(docid)));
+        let moves = Moves::default().with(now);
         assert_eq!(moves.len(), 1);
         assert_eq!(moves[0].docids(), 400..1000);
     }

@@ -3,7 +3,7 @@
 use super::Location;
 use super::fields::FieldLengths;
 use super::lookup::{NameLookup, partition, short_hash};
-use super::moves::{Move, Moves};
+use super::moves::{Move, Moves, Relocated};
 use crate::codec::prefetch::{prefetch, prefetch_at};
 use crate::crew::cores;
 use crate::index::error::IndexError;
@@ -218,8 +218,8 @@ impl RunDocuments {
         self.inputs_rise
     }
 
-    pub(crate) fn moves(&self) -> &[Move] {
-        self.moves.stretches()
+    pub(crate) fn moves(&self) -> &Arc<Moves> {
+        &self.moves
     }
 
     /// Where all documents lay when the run was written.
@@ -232,22 +232,19 @@ impl RunDocuments {
         Some(self.moves.of(docid, *was))
     }
 
-    /// The moves of the documents, if some lie elsewhere now: by rising docid. See
-    /// [`Moves::with`].
+    /// The moves of the documents, if some lie elsewhere now: by rising docid.
+    #[cfg(test)]
     pub(crate) fn moved(
         &self,
         now: impl IntoIterator<Item = (u32, Location)>,
     ) -> Result<Vec<Move>, IndexError> {
-        let mut failed = None;
-        let was = |docid| {
-            let was = self.first_location(docid);
-            was.unwrap_or_else(|error| {
-                failed = Some(error);
-                Location::default()
-            })
-        };
-        let moves = self.moves.with(now, was);
-        failed.map_or(Ok(moves), Err)
+        let now = now.into_iter().map(|(docid, now)| self.relocated_to(docid, now));
+        Ok(self.moves.with(now.collect::<Result<Vec<_>, _>>()?))
+    }
+
+    /// That a document lies there now.
+    pub(crate) fn relocated_to(&self, docid: u32, now: Location) -> Result<Relocated, IndexError> {
+        Ok(Relocated::new(docid, self.first_location(docid)?, now))
     }
 
     /// Where a document lay when the run was written, by a block that is verified.
@@ -255,14 +252,15 @@ impl RunDocuments {
         Ok(self.locations.checked_array(BODY + 16 * u64::from(docid), 1)?[0])
     }
 
-    /// The documents that lie in some inputs of the run, as rising ranges of docids. Costs no more
-    /// than the inputs and the moves if inputs never fall from document to document, as they do
-    /// but where documents are in another order; else all places are looked at.
+    /// The documents that lie in some inputs of the run, those that `file_of` gives a file, as
+    /// rising ranges of docids of one file each. Costs no more than the inputs and the moves if
+    /// inputs never fall from document to document, as they do but where documents are in another
+    /// order; else all places are looked at.
     pub(crate) fn of_inputs(
         &self,
-        is_one: impl Fn(u32) -> bool,
-    ) -> Result<Vec<Range<u32>>, IndexError> {
-        let mut found: Vec<Range<u32>> = Vec::new();
+        file_of: impl Fn(u32) -> Option<u32>,
+    ) -> Result<Vec<(Range<u32>, u32)>, IndexError> {
+        let mut found = Vec::new();
         let mut next = 0;
         while next < self.documents {
             let location = self.first_location(next)?;
@@ -271,8 +269,8 @@ impl RunDocuments {
                 true => partition(next as usize..self.documents as usize, is_before)? as u32,
                 false => next + 1,
             };
-            if is_one(location.input) {
-                extend(&mut found, next..end);
+            if let Some(file) = file_of(location.input) {
+                extend(&mut found, (next..end, file));
             }
             next = end.max(next + 1);
         }
@@ -280,24 +278,24 @@ impl RunDocuments {
         if stretches.is_empty() {
             return Ok(found);
         }
-        let mut all: Vec<Range<u32>> = Vec::new();
-        for Range { mut start, end } in found {
+        let mut all: Vec<(Range<u32>, u32)> = Vec::new();
+        for (Range { mut start, end }, file) in found {
             let first = stretches.partition_point(|stretch| stretch.docids().end <= start);
             for moved in stretches[first..].iter().map(Move::docids) {
                 if moved.start >= end {
                     break;
                 }
-                all.push(start..moved.start.max(start));
+                all.push((start..moved.start.max(start), file));
                 start = moved.end.min(end);
             }
-            all.push(start..end);
+            all.push((start..end, file));
         }
-        let moved = stretches.iter().filter(|stretch| is_one(stretch.input)).map(Move::docids);
-        all.extend(moved);
-        all.retain(|docids| !docids.is_empty());
-        all.sort_unstable_by_key(|docids| docids.start);
+        let moved = |stretch: &Move| Some((stretch.docids(), file_of(stretch.input)?));
+        all.extend(stretches.iter().filter_map(moved));
+        all.retain(|(docids, _)| !docids.is_empty());
+        all.sort_unstable_by_key(|(docids, _)| docids.start);
         let mut joined = Vec::new();
-        all.into_iter().for_each(|docids| extend(&mut joined, docids));
+        all.into_iter().for_each(|stretch| extend(&mut joined, stretch));
         Ok(joined)
     }
 
@@ -354,10 +352,10 @@ impl RunDocuments {
     }
 }
 
-/// Adds a range behind others, or to the last if it begins where that ends.
-fn extend(ranges: &mut Vec<Range<u32>>, range: Range<u32>) {
-    match ranges.last_mut().filter(|last| last.end == range.start) {
-        Some(last) => last.end = range.end,
-        None => ranges.push(range),
+/// Adds a range of a file behind others, or to the last if it begins where that ends, in that file.
+fn extend(ranges: &mut Vec<(Range<u32>, u32)>, (range, file): (Range<u32>, u32)) {
+    match ranges.last_mut().filter(|(last, of)| last.end == range.start && *of == file) {
+        Some((last, _)) => last.end = range.end,
+        None => ranges.push((range, file)),
     }
 }

@@ -2,13 +2,14 @@
 //! every list of the run is searched for them, skipping blocks without any.
 
 use super::Run;
+use crate::crew::{Crew, cores};
 use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::documents::fields::FieldLengths;
 use crate::index::error::IndexError;
 use crate::index::format::FileKind;
 use crate::index::generations::manifest::RunEntry;
-use crate::index::lexicon::LexiconStream;
+use crate::index::lexicon::{LexiconStream, parts_of};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -72,17 +73,27 @@ pub(crate) fn delete(
     Ok(docids)
 }
 
+/// Bytes of lists for which a thread is worth starting, and parts of a lexicon for each.
+const LEAST_BYTES: u64 = 1 << 18;
+const PARTS: usize = 8;
+
 fn count(generation: &Path, entry: &RunEntry, all: &mut Deletions) -> Result<(), IndexError> {
     let run = Run::open_unverified(generation, entry)?;
     run.lexicon().check()?;
-    let mut terms = LexiconStream::open(run.lexicon().path(), WINDOW_BYTES)?;
-    while terms.advance()? {
-        let list = terms.term().list;
-        let found = run.count(&list, &all.counted)?;
-        if found > 0 {
-            all.lists.push(list.offset);
-            all.counts.push(found);
+    let lexicon = run.lexicon().path();
+    let threads = cores();
+    let parts = parts_of(lexicon, LEAST_BYTES, threads * PARTS, |_, lists| lists)?;
+    let of_part = |(): &mut (), part: usize| {
+        let mut found = Vec::new();
+        let mut terms = LexiconStream::open_part(lexicon, WINDOW_BYTES, parts[part].clone())?;
+        while terms.advance()? {
+            let list = terms.term().list;
+            let count = run.count(&list, &all.counted)?;
+            found.extend((count > 0).then_some((list.offset, count)));
         }
-    }
+        Ok::<_, IndexError>(found)
+    };
+    let found = Crew::new("count").in_order(threads, parts.len(), of_part)?;
+    (all.lists, all.counts) = found.into_iter().flatten().unzip();
     Ok(())
 }

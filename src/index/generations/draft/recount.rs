@@ -2,6 +2,7 @@
 //! generation before, so that it costs what the change does.
 
 use super::Draft;
+use crate::crew::{Crew, cores};
 use crate::index::deletions::LiveRun;
 use crate::index::documents::name_hash;
 use crate::index::error::IndexError;
@@ -14,6 +15,9 @@ use std::collections::HashMap;
 
 /// Memory of a name that comes or goes.
 const NAME_BYTES: u64 = 96;
+
+/// Names that a thread looks up at a time.
+const PART_NAMES: usize = 1 << 9;
 
 /// To look a term up takes as long as to read this many in order, about; so few are always looked
 /// up.
@@ -80,13 +84,23 @@ impl Draft {
             deleted.try_for_each(|&docid| touch(docid, false))?;
         }
         all.expect(touched.len())?;
-        let mut duplicates = before.duplicate_names;
-        for TouchedName { added, deleted, example: (at, docid) } in touched.values() {
-            let now = all.of(all.runs()[*at].1.name(*docid)?)?;
-            let now = now.iter().filter(|(run, _)| *run < self.runs.len()).count() as u64;
-            let was = (now + deleted).saturating_sub(*added);
-            duplicates = (duplicates + now.saturating_sub(1)).saturating_sub(was.saturating_sub(1));
-        }
+        let touched: Vec<TouchedName> = touched.into_values().collect();
+        let count = |(): &mut (), part: usize| {
+            let [mut more, mut less] = [0, 0];
+            let names = touched.iter().skip(part * PART_NAMES).take(PART_NAMES);
+            for TouchedName { added, deleted, example: (at, docid) } in names {
+                let now = all.of(all.runs()[*at].1.name(*docid)?)?;
+                let now = now.iter().filter(|(run, _)| *run < self.runs.len()).count() as u64;
+                let was = (now + deleted).saturating_sub(*added);
+                more += now.saturating_sub(1);
+                less += was.saturating_sub(1);
+            }
+            Ok::<_, IndexError>([more, less])
+        };
+        let parts = touched.len().div_ceil(PART_NAMES);
+        let counted = Crew::new("names").in_order(cores(), parts, count)?;
+        let [more, less] = [0, 1].map(|of| counted.iter().map(|part| part[of]).sum::<u64>());
+        let duplicates = (before.duplicate_names + more).saturating_sub(less);
         let empty = (before.empty_documents + more_empty).saturating_sub(less_empty);
         Ok(Some((empty, duplicates)))
     }

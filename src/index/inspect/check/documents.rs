@@ -57,7 +57,7 @@ impl Check<'_> {
             }
             least = if documents.inputs_rise() { location.input } else { 0 };
         }
-        for (number, stretch) in (0u64..).zip(documents.moves()) {
+        for (number, stretch) in (0u64..).zip(documents.moves().stretches()) {
             if stretch.input >= run.inputs && !self.full() {
                 let expected = format!("an input below {}", run.inputs);
                 let at = BODY + 24 * number + 8;
