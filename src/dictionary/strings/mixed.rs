@@ -8,7 +8,7 @@ use crate::text::scan::{StretchKey, spread_stretch};
 #[derive(Clone, Copy, Default)]
 pub(crate) struct StretchMeaning {
     pub(crate) has_token: bool,
-    /// The term, which is [`NO_TERM`](crate::dictionary::memo::NO_TERM) if the token is a stop word.
+    /// The term; [`NO_TERM`](crate::dictionary::memo::NO_TERM) if the token is a stop word.
     pub(crate) term: u32,
     /// Of the token's form, for the sketch of a piece: its bytes, if these matter, and its hash.
     pub(crate) bytes: u32,

@@ -2,8 +2,8 @@
 //! the other sources are: in *stretches*, whose inside is as in the files, so that the one writer
 //! only says where each begins.
 //!
-//! A list with a full block begins at a multiple of 16 bytes. So a stretch begins with a collection,
-//! with such a list, and with a chunk.
+//! A list with a full block begins at a multiple of 16 bytes. So a stretch begins with a
+//! collection, with such a list, and with a chunk.
 
 use crate::index::files::storage::{FilledFile, ZEROS};
 use crate::index::format::LIST_ALIGNMENT;

@@ -201,7 +201,7 @@ fn two_files_of_a_run_have_their_own_checksums() {
         let file = StorageFile::create(folder.path(), name).unwrap();
         let file = FilledFile::of(file).with_sums();
         let room = file.room(bytes.len() as u64);
-        file.fill(room, [&bytes[..]].into_iter(), &mut Vec::new());
+        file.fill(room, [&bytes[..]], &mut Vec::new());
         file
     });
     for file in files {

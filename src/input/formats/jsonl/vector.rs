@@ -214,7 +214,7 @@ const HIGH_BITS: u64 = 0x80 * ONES;
 /// of others too.
 fn ends_of_string(word: u64) -> u64 {
     let is_zero = |word: u64| word.wrapping_sub(ONES) & !word;
-    let is = |byte: u8| is_zero(word ^ u64::from(byte) * ONES);
+    let is = |byte: u8| is_zero(word ^ (u64::from(byte) * ONES));
     let is_control = word.wrapping_sub(0x20 * ONES) & !word;
     (is(b'"') | is(b'\\') | is_control) & HIGH_BITS
 }
@@ -222,7 +222,7 @@ fn ends_of_string(word: u64) -> u64 {
 /// The whole number of up to seven digits that a word begins with, if `,`, `}` or a space is behind
 /// it, and how many digits it has.
 fn short_number(word: u64) -> Option<(u32, usize)> {
-    let digits = word ^ u64::from(b'0') * ONES;
+    let digits = word ^ (u64::from(b'0') * ONES);
     // Bytes above 9, and perhaps others behind the first of them.
     let others = (digits.wrapping_add((0x7f - 9) * ONES) | digits) & HIGH_BITS;
     let count = others.trailing_zeros() / 8;
