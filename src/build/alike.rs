@@ -115,7 +115,7 @@ fn shared(
             let start = pairs.partition_point(|[other, _]| other < hash);
             pairs = &pairs[start..];
             for [_, docid] in pairs.iter().take_while(|[other, _]| other == hash) {
-                let name = XxHash3_128::oneshot(documents.name(*docid)?);
+                let name = XxHash3_128::oneshot(&documents.name(*docid)?);
                 let name = [name as u64, (name >> 64) as u64];
                 named.push((name, run.first_docid + docid));
             }

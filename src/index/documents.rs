@@ -1,5 +1,5 @@
 //! The documents of a run: names, lengths, places in the input, hashes of their content, and who
-//! has a name, in six arrays with an entry for each document (`docs/index-format.md`, Documents).
+//! has a name, in six files (`docs/index-format.md`, Documents).
 
 pub(crate) mod duplicates;
 pub(crate) mod fields;
@@ -8,7 +8,9 @@ pub(crate) mod moves;
 pub(crate) mod names;
 pub(crate) mod pieces;
 mod placed;
+pub(crate) mod ramps;
 mod read;
+mod rows;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -115,8 +115,9 @@ fn laid_out(
     }
     let snapshot = numbered.snapshot.clone();
     let documents = snapshot.generation().documents();
-    let failed = OnceCell::new();
-    let name = documents.names(|at| answer.hits.get(at).map(|hit: &Hit| hit.docid), &failed);
+    let (names, failed) = <(OnceCell<_>, OnceCell<_>)>::default();
+    let docids = |at| answer.hits.get(at).map(|hit: &Hit| hit.docid);
+    let name = documents.names(docids, (&names, &failed));
     let took = began.elapsed();
     let docids = answer.hits.iter().map(|hit| hit.docid);
     let values = answer.listing.as_ref();

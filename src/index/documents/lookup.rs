@@ -8,8 +8,9 @@
 #[cfg(test)]
 mod tests;
 
+use super::ramps::RampWindow;
+use super::rows::RowsFile;
 use crate::crew::{Crew, cores};
-use crate::fault;
 use crate::index::deletions::{Deletions, LiveRun};
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
@@ -18,7 +19,6 @@ use crate::index::files::storage::{FileEntry, FilledFile, StorageFile};
 use crate::index::files::window::FileWindow;
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, run_file, run_name};
 use crate::index::generations::manifest::RunEntry;
-use std::fs::File;
 use std::ops::{Range, RangeInclusive};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -69,17 +69,14 @@ type PartRoom = (Vec<u64>, Vec<u8>);
 /// The hashes of the names of a run, until they are written in order.
 #[derive(Debug)]
 pub(crate) struct NameColumn {
-    file: File,
-    folder: PathBuf,
+    rows: RowsFile<u32>,
     run: u32,
 }
 
 impl NameColumn {
     /// Of run `run` of a generation.
     pub(super) fn create(folder: &Path, run: u32) -> Result<Self, IndexError> {
-        let error = IndexError::storage("keep hashes of names", folder);
-        let file = fault::storage().and_then(|_| tempfile::tempfile_in(folder));
-        Ok(Self { file: file.map_err(error)?, folder: folder.to_path_buf(), run })
+        Ok(Self { rows: RowsFile::create(folder)?, run })
     }
 
     /// Notes the names of neighbouring documents from `first` on, which end at these places.
@@ -87,13 +84,9 @@ impl NameColumn {
         let mut start = 0;
         let hash = |&end: &u64| {
             let name = &names[std::mem::replace(&mut start, end as usize)..end as usize];
-            short_hash(name).to_le()
+            short_hash(name)
         };
-        let hashes: Vec<u32> = ends.iter().map(hash).collect();
-        let bytes = bytemuck::cast_slice(&hashes);
-        let written =
-            fault::storage().and_then(|_| self.file.write_all_at(bytes, 4 * u64::from(first)));
-        written.map_err(IndexError::storage("keep hashes of names", &self.folder))
+        self.rows.put(first.into(), &ends.iter().map(hash).collect::<Vec<u32>>())
     }
 
     /// Bytes of memory that it takes to write the file of this many `documents`.
@@ -104,7 +97,7 @@ impl NameColumn {
     /// Writes the file of the run, which has this many `documents`.
     pub(crate) fn write(&self, documents: u32) -> Result<FileEntry, IndexError> {
         let name = run_file(&run_name(self.run), FileKind::Lookup);
-        let file = FilledFile::of(StorageFile::create(&self.folder, &name)?);
+        let file = FilledFile::of(StorageFile::create(self.rows.folder(), &name)?);
         let most = (documents / SORTED_PART).max(LEAST_SORTED);
         let all = HashPart { first: 0, last: u32::MAX, place: 0, pairs: documents };
         let mut parts = Vec::new();
@@ -192,11 +185,9 @@ impl NameColumn {
         let mut hashes = vec![0u32; AT_ONCE.min(documents as usize)];
         for first in (0..documents).step_by(AT_ONCE) {
             let hashes = &mut hashes[..AT_ONCE.min((documents - first) as usize)];
-            let read =
-                self.file.read_exact_at(bytemuck::cast_slice_mut(hashes), 4 * u64::from(first));
-            read.map_err(IndexError::storage("read hashes of names in", &self.folder))?;
+            self.rows.read(first.into(), hashes)?;
             for (docid, &hash) in (first..).zip(&*hashes) {
-                take(u32::from_le(hash), docid)?;
+                take(hash, docid)?;
             }
         }
         Ok(())
@@ -284,7 +275,7 @@ pub(crate) struct LookupStream {
     pairs: FileWindow,
     /// Looked at for names of equal hashes, which are few and lie anywhere.
     names: OpenFile,
-    ends: OpenFile,
+    ends: RampWindow,
     deletions: Arc<Deletions>,
     first_docid: u32,
     /// The next two pairs, and which is read next, up to `end`.
@@ -321,7 +312,8 @@ impl LookupStream {
         let at = first_from((*hashes.start()).into())?;
         let end = first_from(u64::from(*hashes.end()) + 1)?;
         let names = OpenFile::open(run.path(generation, FileKind::Names))?;
-        let ends = OpenFile::open(run.path(generation, FileKind::Ends))?;
+        let open = FileWindow::open;
+        let ends = RampWindow::open(generation, run, FileKind::Ends, NAMES_BYTES, open)?;
         let (deletions, first_docid, next) = (deletions.clone(), run.first_docid, [None; 2]);
         let mut stream = Self { pairs, names, ends, deletions, first_docid, next, at, end };
         stream.go_on()?;
@@ -339,27 +331,17 @@ impl LookupStream {
 
     pub(super) fn next_document(&mut self) -> Result<(u32, u128), IndexError> {
         let docid = self.next[0].map_or(0, |[_, docid]| docid);
-        let mut at = match docid.checked_sub(1) {
-            Some(before) => self.end_of(before)?,
-            None => 0,
-        };
-        let end = self.end_of(docid)?;
         let mut hash = XxHash3_128::new();
         let mut buffer = [0; NAMES_BYTES];
-        while at < end {
-            let here = usize::try_from(end - at).unwrap_or(NAMES_BYTES).min(NAMES_BYTES);
-            self.names.read(BODY + at, &mut buffer[..here])?;
-            hash.write(&buffer[..here]);
-            at += here as u64;
+        for Range { start: mut at, end } in self.ends.name(docid)?.parts() {
+            while at < end {
+                let here = usize::try_from(end - at).unwrap_or(NAMES_BYTES).min(NAMES_BYTES);
+                self.names.read(BODY + at, &mut buffer[..here])?;
+                hash.write(&buffer[..here]);
+                at += here as u64;
+            }
         }
         Ok((self.first_docid.saturating_add(docid), hash.finish_128()))
-    }
-
-    /// Where the name of a document ends.
-    fn end_of(&self, docid: u32) -> Result<u64, IndexError> {
-        let mut bytes = [0; 8];
-        self.ends.read(BODY + 8 * u64::from(docid), &mut bytes)?;
-        Ok(u64::from_le_bytes(bytes))
     }
 
     pub(super) fn go_on(&mut self) -> Result<(), IndexError> {

@@ -3,11 +3,15 @@
 
 use super::fields::PlacedLengths;
 use super::lookup::NameColumn;
+use super::ramps::{RampFile, RampPart, end_of};
+use super::rows::RowsFile;
 use super::{DocumentsEntry, Location};
-use crate::crew::lock;
+use crate::codec::ramp::BLOCK;
+use crate::crew::{Crew, cores, lock};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{FilledFile, StorageFile};
 use crate::index::format::{FileHeader, FileKind, run_file, run_name};
+use bytemuck::{AnyBitPattern, NoUninit};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
@@ -17,8 +21,8 @@ use std::sync::Mutex;
 pub(crate) struct DocumentColumns<'a> {
     /// End to end.
     pub names: &'a str,
-    /// The end of each name in `names`; afterwards, in the file.
-    pub ends: &'a mut [u64],
+    /// The end of each name in `names`.
+    pub ends: &'a [u64],
     pub lengths: &'a [u32],
     /// Inputs are numbered in the generation, and afterwards in the run.
     pub locations: &'a mut [Location],
@@ -34,20 +38,129 @@ pub(crate) struct DocumentsPlace {
 
 /// The six files of a run's documents, written by any threads at places that leave no gaps.
 ///
-/// Memory: 2 bytes for each document while it is written, a write buffer for each thread, 8 bytes
-/// for each document of 65,535 tokens or more, and about 30 for each part that is written.
+/// Memory: 2 bytes for each document while it is written and three in the end, a write buffer
+/// for each thread, 8 bytes for each document of 65,535 tokens or more, and about 30 for each part
+/// that is written.
 #[derive(Debug)]
 pub(crate) struct PlacedDocuments {
     lengths: PlacedLengths,
-    names: FilledFile,
-    ends: FilledFile,
-    locations: FilledFile,
     hashes: FilledFile,
+    names: StorageFile,
+    ends: RampFile,
+    locations: RampFile,
+    rows: RowsFile<PlacedRow>,
+    /// Names as they came, end to end.
+    whole_names: RowsFile<u8>,
     lookup: NameColumn,
     /// If the index has fields.
     fields: Option<PlacedLengths>,
     first_input: u32,
     sum: Mutex<PlacedSum>,
+}
+
+/// Of a document, until its run is written.
+#[derive(Clone, Copy, Debug, Default, AnyBitPattern, NoUninit)]
+#[repr(C)]
+struct PlacedRow {
+    /// Where its name ends.
+    end: u64,
+    location: Location,
+}
+
+/// Documents of which a thread makes blocks at a time, at least, threads at most, such parts for
+/// each of them between two writes, and how often is written at most: all wait for a thread that
+/// the system has interrupted, which is for milliseconds where all cores are busy.
+const LEAST_AT_ONCE: u32 = if cfg!(test) { 1 << 8 } else { 1 << 12 };
+const BLOCK_MAKERS: usize = 8;
+const PARTS_AT_ONCE: usize = 2;
+const MOST_WRITES: usize = 16;
+
+/// Neighbouring blocks as they lie in the files, with names from the first of theirs.
+#[derive(Default)]
+struct BlocksPart {
+    names: Vec<u8>,
+    ends: RampPart,
+    locations: RampPart,
+}
+
+impl BlocksPart {
+    /// Adds a block of documents, whose names lie one behind the other from `start` on among the
+    /// whole `names`, and of which the one before ends at `before`.
+    fn put(&mut self, rows: &[PlacedRow], (names, start): (&[u8], u64), before: u64) {
+        let name = |from: u64, to: u64| &names[(from - start) as usize..(to - start) as usize];
+        let from = rows.iter().scan(start, |from, row| Some(std::mem::replace(from, row.end)));
+        let all = from.zip(rows).map(|(from, row)| name(from, row.end));
+        let first = all.clone().next().unwrap_or_default();
+        let mut shared =
+            all.clone().fold(first.len(), |shared, name| common(&first[..shared], name));
+        // Both parts are text.
+        while first.get(shared).is_some_and(|byte| byte & 0xc0 == 0x80) {
+            shared -= 1;
+        }
+        self.ends_of(all, shared);
+        self.locations.locations(rows.iter().map(|row| &row.location), before);
+    }
+
+    fn ends_of<'a>(&mut self, names: impl Iterator<Item = &'a [u8]> + Clone, shared: usize) {
+        let front = self.names.len() as u64;
+        let of_front = names.clone().next().unwrap_or_default();
+        self.names.extend_from_slice(&of_front[..shared]);
+        let rest = |name: &[u8]| {
+            self.names.extend_from_slice(&name[shared..]);
+            self.names.len() as u64
+        };
+        let ends: Vec<u64> = names.map(rest).collect();
+        self.ends.even(&ends);
+        // A name that is as long as this comes from no record.
+        self.ends.line(front, shared as u32);
+    }
+}
+
+/// How many bytes two names begin with are the same.
+fn common(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// Writes the names of all documents, their ends and places, except for the headers.
+fn write_blocks(
+    (rows, names): (&RowsFile<PlacedRow>, &RowsFile<u8>),
+    documents: u32,
+    (to_names, ends, locations): (&mut StorageFile, &mut RampFile, &mut RampFile),
+) -> Result<(), IndexError> {
+    let threads = cores().min(BLOCK_MAKERS);
+    let parts = (threads * PARTS_AT_ONCE * MOST_WRITES) as u32;
+    let at_once = documents.div_ceil(parts).next_multiple_of(BLOCK as u32).max(LEAST_AT_ONCE);
+    let make = |room: &mut (Vec<PlacedRow>, Vec<u8>), first: u32| {
+        let (of_part, whole) = room;
+        let last = documents.min(first.saturating_add(at_once));
+        // With the one before.
+        let from = first.saturating_sub(1);
+        of_part.resize((last - from) as usize, PlacedRow::default());
+        rows.read(from.into(), of_part)?;
+        let (before, of_part) = of_part.split_at((first - from) as usize);
+        let mut before = before.first().copied().unwrap_or_default();
+        let (start, end) = (before.end, of_part.last().map_or(0, |row| row.end));
+        whole.resize((end - start) as usize, 0);
+        names.read(start, whole)?;
+        let mut part = BlocksPart::default();
+        for block in of_part.chunks(BLOCK) {
+            let whole = &whole[(before.end - start) as usize..];
+            part.put(block, (whole, before.end), end_of(&before.location));
+            before = *block.last().expect("chunks are not empty");
+        }
+        Ok::<_, IndexError>(part)
+    };
+    let firsts: Vec<u32> = (0..documents).step_by(at_once as usize).collect();
+    let mut crew = Crew::new("documents");
+    for firsts in firsts.chunks(PARTS_AT_ONCE * threads) {
+        let work = |room: &mut (Vec<PlacedRow>, Vec<u8>), number: usize| make(room, firsts[number]);
+        for part in crew.in_order(threads, firsts.len(), work)? {
+            ends.put(&part.ends, to_names.body_bytes())?;
+            to_names.write(&part.names)?;
+            locations.put(&part.locations, 0)?;
+        }
+    }
+    Ok(())
 }
 
 #[derive(Debug, Default)]
@@ -79,16 +192,15 @@ impl PlacedDocuments {
         first_input: u32,
     ) -> Result<Self, IndexError> {
         let run = run_name(number);
-        let create = |kind| {
-            let file = StorageFile::create(generation, &run_file(&run, kind))?;
-            Ok(FilledFile::of(file))
-        };
+        let create = |kind| StorageFile::create(generation, &run_file(&run, kind));
         Ok(Self {
             lengths: PlacedLengths::create(generation, number, FileKind::Lengths, 1)?,
             names: create(FileKind::Names)?,
-            ends: create(FileKind::Ends)?,
-            locations: create(FileKind::Locations)?,
-            hashes: create(FileKind::Hashes)?,
+            hashes: FilledFile::of(create(FileKind::Hashes)?),
+            ends: RampFile::of(create(FileKind::Ends)?),
+            locations: RampFile::of(create(FileKind::Locations)?),
+            rows: RowsFile::create(generation)?,
+            whole_names: RowsFile::create(generation)?,
             lookup: NameColumn::create(generation, number)?,
             fields: None,
             first_input,
@@ -146,22 +258,19 @@ impl PlacedDocuments {
             inputs = inputs.max(input.saturating_add(1));
         }
         self.lookup.put(place.documents, names.as_bytes(), ends)?;
-        for end in &mut *ends {
-            *end = (*end + place.name_bytes).to_le();
-        }
-        let at = |bytes: usize| u64::from(place.documents) * bytes as u64;
+        let row = |(end, location): (&u64, &Location)| PlacedRow {
+            end: end + place.name_bytes,
+            location: *location,
+        };
+        let rows: Vec<PlacedRow> = ends.iter().zip(&*locations).map(row).collect();
+        self.rows.put(place.documents.into(), &rows)?;
+        self.whole_names.put(place.name_bytes, names.as_bytes())?;
         self.lengths.write(place.documents, lengths)?;
-        let writes: [(&FilledFile, u64, &[u8]); 4] = [
-            (&self.names, place.name_bytes, names.as_bytes()),
-            (&self.ends, at(size_of::<u64>()), bytemuck::cast_slice(ends)),
-            (&self.locations, at(size_of::<Location>()), bytemuck::cast_slice(locations)),
-            (&self.hashes, at(size_of::<u64>()), bytemuck::cast_slice(hashes)),
-        ];
-        let mut buffer = Vec::new();
-        for (file, at, bytes) in writes {
-            file.fill(file.room_at(at, bytes.len() as u64), [bytes], &mut buffer);
-            file.check()?;
-        }
+        let hashes: &[u8] = bytemuck::cast_slice(hashes);
+        let at = u64::from(place.documents) * size_of::<u64>() as u64;
+        let room = self.hashes.room_at(at, hashes.len() as u64);
+        self.hashes.fill(room, [hashes], &mut Vec::new());
+        self.hashes.check()?;
         let ends = [locations.first(), locations.last()].map(|end| end.map_or(0, |end| end.input));
         let rises = locations.is_sorted_by_key(|location| location.input);
         let mut sum = lock(&self.sum);
@@ -173,7 +282,7 @@ impl PlacedDocuments {
         Ok(())
     }
 
-    /// Writes the headers and the look-up.
+    /// Writes names and places, the headers and the look-up.
     ///
     /// # Panics
     /// If some documents are not written.
@@ -189,18 +298,20 @@ impl PlacedDocuments {
         let rise = u64::from(sum.inputs_rise());
         let PlacedSum { documents, inputs, .. } = sum;
         let (lengths, tokens) = self.lengths.finish(documents)?;
-        let mut names = self.names.end()?;
-        let name_bytes = names.body_bytes();
-        names.pad()?;
         let count = u64::from(documents);
         let header = |kind, b| FileHeader { kind, values: [count, b, 0, 0, 0], last: 0 };
+        let Self { mut names, mut ends, mut locations, .. } = self;
+        let source = (&self.rows, &self.whole_names);
+        write_blocks(source, documents, (&mut names, &mut ends, &mut locations))?;
+        let name_bytes = names.body_bytes();
+        names.pad()?;
         let fields = self.fields.map(|fields| fields.finish(documents)).transpose()?;
         let (fields, field_tokens) = fields.unzip();
         let mut files = vec![
             lengths,
             names.finish(header(FileKind::Names, name_bytes))?,
-            self.ends.end()?.finish(header(FileKind::Ends, name_bytes))?,
-            self.locations.end()?.finish(header(FileKind::Locations, rise))?,
+            ends.finish(FileKind::Ends, documents, name_bytes)?,
+            locations.finish(FileKind::Locations, documents, rise)?,
             self.hashes.end()?.finish(header(FileKind::Hashes, 0))?,
         ];
         files.extend(fields);

@@ -7,7 +7,8 @@ use super::{MergeInput, Merging};
 use crate::crew::Crew;
 use crate::index::documents::lookup::NameColumn;
 use crate::index::documents::moves::Moves;
-use crate::index::documents::names::{NamesWindow, end_before};
+use crate::index::documents::names::NamesWindow;
+use crate::index::documents::ramps::RampWindow;
 use crate::index::documents::{
     DocumentsEntry, DocumentsPlace, DocumentsWriter, Location, PlacedDocuments,
 };
@@ -86,6 +87,10 @@ impl MergeInput {
         FileWindow::open(&self.path(kind), bytes)
     }
 
+    fn ramps(&self, kind: FileKind, bytes: usize) -> Result<RampWindow, IndexError> {
+        RampWindow::open(&self.generation, &self.run, kind, bytes, FileWindow::open)
+    }
+
     /// Also checks the headers of all files but that of fields.
     fn long_documents(&self) -> Result<Vec<(u32, u32)>, IndexError> {
         for kind in FileKind::OF_DOCUMENTS {
@@ -133,17 +138,17 @@ impl MergeInput {
         place: &mut DocumentsPlace,
         stretches: &mut Vec<DocumentStretch>,
     ) -> Result<(), IndexError> {
-        let mut ends = self.open(FileKind::Ends, BORDER_BYTES)?;
+        let mut ends = self.ramps(FileKind::Ends, BORDER_BYTES)?;
         let mut deleted = self.deletions.iter().flat_map(|gone| gone.docids()).peekable();
         let documents = self.run.documents;
         for start in (0..documents).step_by(STRETCH as usize) {
             let end = documents.min(start.saturating_add(STRETCH));
             stretches.push(DocumentStretch { input, documents: start..end, place: *place });
             let mut count = end - start;
-            let mut bytes = name_bytes(&mut ends, start..end)?;
+            let mut bytes = ends.name_bytes(start..end)?;
             while let Some(gone) = deleted.next_if(|&gone| gone < end) {
                 count -= 1;
-                bytes = bytes.saturating_sub(name_bytes(&mut ends, gone..gone + 1)?);
+                bytes = bytes.saturating_sub(ends.name(gone)?.bytes());
             }
             place.documents = place.documents.saturating_add(count);
             place.name_bytes = place.name_bytes.saturating_add(bytes);
@@ -161,7 +166,7 @@ impl MergeInput {
         let mut lengths = self.open(FileKind::Lengths, WINDOW_BYTES)?;
         let bytes = [NAMES_BYTES, WINDOW_BYTES];
         let mut names = NamesWindow::open(&self.generation, &self.run, bytes, FileWindow::open)?;
-        let mut locations = self.open(FileKind::Locations, WINDOW_BYTES)?;
+        let mut locations = self.ramps(FileKind::Locations, WINDOW_BYTES)?;
         let mut hashes = self.open(FileKind::Hashes, WINDOW_BYTES)?;
         let moves = Moves::open(&self.generation, &self.run)?;
         let fields = self.run.field_tokens.len() as u64;
@@ -172,17 +177,15 @@ impl MergeInput {
             if docid.is_multiple_of(AT_ONCE) {
                 stop.check()?;
             }
-            let at = |size: u64| BODY + size * u64::from(docid);
             let name = names.name(docid)?;
             if self.deletions.as_ref().is_some_and(|gone| gone.contains(docid)) {
                 continue;
             }
             let length = self.length(FileKind::Lengths, &mut lengths, long, docid.into())?;
-            let location: Location = bytemuck::pod_read_unaligned(locations.read(at(16), 16)?);
-            let location = moves.of(docid, location);
+            let location = moves.of(docid, locations.location(docid)?);
             let input = location.input.saturating_add(self.run.first_input);
             let location = Location { input, ..location };
-            let hash = u64::from_le_bytes(fixed(hashes.read(at(8), 8)?));
+            let hash = u64::from_le_bytes(fixed(hashes.read(BODY + 8 * u64::from(docid), 8)?));
             let name = std::str::from_utf8(name).map_err(|_| {
                 IndexError::refused(&self.path(FileKind::Names), "a document's name is UTF-8")
             })?;
@@ -200,13 +203,4 @@ impl MergeInput {
 
 fn fixed<const N: usize>(bytes: &[u8]) -> [u8; N] {
     *bytes.first_chunk().expect("so many bytes were read")
-}
-
-fn name_bytes(ends: &mut FileWindow, documents: Range<u32>) -> Result<u64, IndexError> {
-    let start = end_before(ends, documents.start)?;
-    let end = end_before(ends, documents.end)?;
-    end.checked_sub(start).ok_or_else(|| {
-        let offset = BODY + 8 * u64::from(documents.end - 1);
-        IndexError::damaged(ends.path(), offset, format!("an end of at least {start}"), end)
-    })
 }

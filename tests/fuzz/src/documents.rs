@@ -77,18 +77,17 @@ pub fn documents(data: &[u8]) {
     };
     let good = documents.check_ends().is_ok();
     let count = documents.len();
-    assert_eq!(
-        (documents.lengths().len(), documents.first_locations().len()),
-        (count as usize, count as usize)
-    );
+    assert_eq!(documents.lengths().len(), count as usize);
     for docid in 0..count {
+        let _ = documents.location(docid);
         let name = documents.name(docid);
-        if let Ok(of_name) = name.and_then(|name| documents.of_name(name)) {
+        if let Ok(of_name) = name.and_then(|name| documents.of_name(&name)) {
             assert!(!good || of_name.len() <= count as usize);
         }
     }
     for docid in [count, u32::MAX] {
         documents.name(docid).unwrap_err();
+        assert!(documents.location(docid).is_none());
     }
 }
 

@@ -266,7 +266,7 @@ impl PieceRows {
         }
         let columns = DocumentColumns {
             names: &rows.names,
-            ends: &mut rows.ends,
+            ends: &rows.ends,
             lengths: &rows.lengths,
             locations: &mut rows.locations,
             hashes: &rows.contents,
@@ -425,7 +425,7 @@ mod tests {
         entry.complete(folder.path(), &mut run, &mut files).unwrap();
         let read = RunDocuments::open(folder.path(), &run, &files).unwrap();
         for (docid, name) in (0..).zip(&expected) {
-            assert_eq!(read.name(docid).unwrap(), name.as_bytes());
+            assert_eq!(&*read.name(docid).unwrap(), name.as_bytes());
         }
     }
 }

@@ -1,0 +1,432 @@
+//! Files of numbers of documents as columns of [ramps](Ramp): the rests, then the ramps of each
+//! block of 128 documents, one for each column, and one that ends them.
+
+use super::Location;
+use crate::codec::prefetch::prefetch_at;
+use crate::codec::ramp::{self, BLOCK, MAX_WIDTH, Ramp, UNIT};
+use crate::index::error::IndexError;
+use crate::index::files::map::Map;
+use crate::index::files::storage::{FileEntry, StorageFile};
+use crate::index::files::window::FileWindow;
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length};
+use crate::index::generations::manifest::RunEntry;
+use std::ops::Range;
+use std::path::Path;
+
+const BODY: u64 = HEADER_BYTES as u64;
+const RAMP_BYTES: u64 = size_of::<Ramp>() as u64;
+
+/// What a file of ramps has, by its header.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RampLayout {
+    documents: u32,
+    columns: u32,
+    /// Of rests, in all.
+    units: u32,
+}
+
+/// Where the two parts of a name are among the bytes of all: the front that all names of its block
+/// share, and its own rest. Neither ends before it begins, nor does the front end behind the rest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NamePlace {
+    pub front: u64,
+    pub front_end: u64,
+    pub start: u64,
+    pub end: u64,
+}
+
+impl NamePlace {
+    pub(crate) fn parts(&self) -> [Range<u64>; 2] {
+        [self.front..self.front_end, self.start..self.end]
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.front_end - self.front + (self.end - self.start)
+    }
+}
+
+/// Where the bytes come from.
+trait RampSource {
+    fn path(&self) -> &Path;
+
+    fn bytes(&mut self, at: u64, count: usize) -> Result<&[u8], IndexError>;
+}
+
+impl RampLayout {
+    /// Of a file of the run with this many documents; returns what else its header says.
+    fn of(
+        path: &Path,
+        kind: FileKind,
+        documents: u32,
+        header: &[u8],
+    ) -> Result<(Self, u64), IndexError> {
+        let header = FileHeader::parse(path, kind, header)?;
+        header.check_unused(path, 3)?;
+        let [count, other, units, ..] = header.values;
+        if count != u64::from(documents) {
+            return Err(IndexError::damaged(path, 16, documents, count));
+        }
+        let columns = if kind == FileKind::Locations { 3 } else { 2 };
+        let most = |_| IndexError::damaged(path, 32, "at most 2^32 - 1 units", units);
+        Ok((Self { documents, columns, units: units.try_into().map_err(most)? }, other))
+    }
+
+    fn ramps(&self) -> u64 {
+        u64::from(self.documents).div_ceil(BLOCK as u64) * u64::from(self.columns) + 1
+    }
+
+    fn bytes(&self) -> u64 {
+        BODY + UNIT * u64::from(self.units) + RAMP_BYTES * self.ramps()
+    }
+
+    /// Where the ramp of a document begins.
+    fn at(&self, column: u32, docid: u32) -> u64 {
+        let ramp = u64::from(docid) / BLOCK as u64 * u64::from(self.columns) + u64::from(column);
+        BODY + UNIT * u64::from(self.units) + RAMP_BYTES * ramp
+    }
+
+    /// The ramp of a document in a column, and the one behind it.
+    #[inline(always)]
+    fn ramp(
+        &self,
+        source: &mut impl RampSource,
+        column: u32,
+        docid: u32,
+    ) -> Result<[Ramp; 2], IndexError> {
+        if docid >= self.documents {
+            let expected = format!("more than {docid} documents");
+            return Err(IndexError::damaged(source.path(), 16, expected, self.documents));
+        }
+        Ok(two(source.bytes(self.at(column, docid), 2 * RAMP_BYTES as usize)?))
+    }
+
+    /// The rest of a document, if its ramp has any; 0 otherwise.
+    #[inline(always)]
+    fn rest(
+        &self,
+        source: &mut impl RampSource,
+        column: u32,
+        docid: u32,
+        [ramp, next]: [Ramp; 2],
+    ) -> Result<u64, IndexError> {
+        if ramp.place == next.place {
+            return Ok(0);
+        }
+        let width = next.place.wrapping_sub(ramp.place);
+        if width > MAX_WIDTH || next.place > self.units {
+            return Err(self.wrong(source.path(), self.at(column, docid), next.place));
+        }
+        let i = docid as usize % BLOCK;
+        let words = ramp::words(i, width);
+        let at = BODY + UNIT * u64::from(ramp.place) + 8 * words.start as u64;
+        let bytes = source.bytes(at, 8 * words.len())?;
+        let word =
+            |at: usize| bytes[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+        let high = if words.len() > 1 { word(8) } else { 0 };
+        Ok(ramp::rest([word(0), high], i, width))
+    }
+
+    /// The number of a document in a column.
+    #[inline(always)]
+    fn number(
+        &self,
+        source: &mut impl RampSource,
+        column: u32,
+        docid: u32,
+        step: u64,
+    ) -> Result<u64, IndexError> {
+        let ramps = self.ramp(source, column, docid)?;
+        Ok(ramps[0].number(step, self.rest(source, column, docid, ramps)?))
+    }
+
+    #[cold]
+    fn wrong(&self, path: &Path, at: u64, found: u32) -> IndexError {
+        let expected = format!("rests of at most {MAX_WIDTH} bits among {} units", self.units);
+        IndexError::damaged(path, at, expected, format_args!("an end at unit {found}"))
+    }
+
+    /// The number of a document in a column whose steps are places in the block.
+    #[inline(always)]
+    fn even(
+        &self,
+        source: &mut impl RampSource,
+        column: u32,
+        docid: u32,
+    ) -> Result<u64, IndexError> {
+        self.number(source, column, docid, u64::from(docid) % BLOCK as u64)
+    }
+
+    /// Where a name is, of a file of their ends.
+    #[inline(always)]
+    fn name(&self, source: &mut impl RampSource, docid: u32) -> Result<NamePlace, IndexError> {
+        let ramps = self.ramp(source, 0, docid)?;
+        let step = u64::from(docid) % BLOCK as u64;
+        // The next ramp is that of the second column.
+        let [front, front_end] = [0, 1].map(|step| ramps[1].number(step, 0));
+        let start = match step.checked_sub(1) {
+            None => front_end,
+            Some(before) => ramps[0].number(before, self.rest(source, 0, docid - 1, ramps)?),
+        };
+        let end = ramps[0].number(step, self.rest(source, 0, docid, ramps)?);
+        if front <= front_end && front_end <= start && start <= end {
+            return Ok(NamePlace { front, front_end, start, end });
+        }
+        let expected = format!("a name from {front} to {front_end} and from {start} on");
+        let at = self.at(0, docid);
+        Err(IndexError::damaged(source.path(), at, expected, format_args!("its end at {end}")))
+    }
+
+    /// The place of a document, of a file of these.
+    fn location(&self, source: &mut impl RampSource, docid: u32) -> Result<Location, IndexError> {
+        let end = self.even(source, 0, docid)?;
+        let before = if docid == 0 { 0 } else { self.even(source, 0, docid - 1)? };
+        let bytes = self.number(source, 1, docid, end.wrapping_sub(before))?;
+        let input = self.even(source, 2, docid)?;
+        let (Ok(short), Ok(input)) = (u32::try_from(bytes), u32::try_from(input)) else {
+            let found = format!("{bytes} of input {input}");
+            let at = self.at(0, docid);
+            return Err(IndexError::damaged(source.path(), at, "bytes of a document", found));
+        };
+        Ok(Location { offset: end.wrapping_sub(bytes), bytes: short, input })
+    }
+}
+
+/// A file of ramps, mapped.
+#[derive(Debug)]
+pub(super) struct RampMap {
+    map: Map,
+    layout: RampLayout,
+}
+
+impl RampSource for &Map {
+    fn path(&self) -> &Path {
+        Map::path(self)
+    }
+
+    #[inline(always)]
+    fn bytes(&mut self, at: u64, count: usize) -> Result<&[u8], IndexError> {
+        self.checked(at, count as u64)
+    }
+}
+
+impl RampMap {
+    /// Reads no more than the header, and returns what it says beside the ramps.
+    pub(super) fn open(
+        path: &Path,
+        kind: FileKind,
+        documents: u32,
+    ) -> Result<(Self, u64), IndexError> {
+        let map = Map::open(path)?;
+        let (layout, other) = RampLayout::of(path, kind, documents, map.bytes())?;
+        check_length(path, map.bytes().len() as u64, Some(layout.bytes()))?;
+        Ok((Self { map, layout }, other))
+    }
+
+    pub(super) fn map(&self) -> &Map {
+        &self.map
+    }
+
+    /// See [`Map::trust`].
+    pub(super) fn trust(&mut self) {
+        self.map.trust();
+    }
+
+    /// Where in the file the ramp of a document is.
+    pub(super) fn at(&self, docid: u32) -> u64 {
+        self.layout.at(0, docid)
+    }
+
+    #[inline(always)]
+    pub(super) fn name(&self, docid: u32) -> Result<NamePlace, IndexError> {
+        self.layout.name(&mut &self.map, docid)
+    }
+
+    pub(super) fn location(&self, docid: u32) -> Result<Location, IndexError> {
+        self.layout.location(&mut &self.map, docid)
+    }
+
+    /// Prefetches the rest of a document in the first column.
+    #[inline]
+    pub(super) fn prefetch(&self, docid: u32) {
+        let Some(bytes) = self.map.from(self.layout.at(0, docid)).get(..2 * RAMP_BYTES as usize)
+        else {
+            return;
+        };
+        let [ramp, next] = two(bytes);
+        let width = next.place.wrapping_sub(ramp.place);
+        if (1..=MAX_WIDTH).contains(&width) {
+            let word = ramp::words(docid as usize % BLOCK, width).start;
+            prefetch_at(self.map.from(BODY + UNIT * u64::from(ramp.place)), 8 * word);
+        }
+    }
+}
+
+#[inline(always)]
+fn two(bytes: &[u8]) -> [Ramp; 2] {
+    bytemuck::pod_read_unaligned(bytes)
+}
+
+/// A file of ramps where memory counts. Memory: two windows.
+pub(crate) struct RampWindow {
+    windows: RampWindows,
+    layout: RampLayout,
+}
+
+struct RampWindows {
+    rests: FileWindow,
+    ramps: FileWindow,
+    /// Where the ramps begin.
+    border: u64,
+}
+
+impl RampSource for RampWindows {
+    fn path(&self) -> &Path {
+        self.ramps.path()
+    }
+
+    fn bytes(&mut self, at: u64, count: usize) -> Result<&[u8], IndexError> {
+        let window = if at < self.border { &mut self.rests } else { &mut self.ramps };
+        window.read(at, count)
+    }
+}
+
+impl RampWindow {
+    /// A file of the documents of a run, through windows of this many bytes. `open` is
+    /// [`FileWindow::open`] or [`FileWindow::checked`].
+    pub(crate) fn open(
+        generation: &Path,
+        run: &RunEntry,
+        kind: FileKind,
+        bytes: usize,
+        open: impl Fn(&Path, usize) -> Result<FileWindow, IndexError>,
+    ) -> Result<Self, IndexError> {
+        let path = run.path(generation, kind);
+        let (rests, mut ramps) = (open(&path, bytes)?, open(&path, bytes)?);
+        let header = ramps.read(0, ramps.length().min(BODY) as usize)?;
+        let (layout, _) = RampLayout::of(&path, kind, run.documents, header)?;
+        check_length(&path, ramps.length(), Some(layout.bytes()))?;
+        let border = layout.at(0, 0);
+        Ok(Self { windows: RampWindows { rests, ramps, border }, layout })
+    }
+
+    pub(crate) fn name(&mut self, docid: u32) -> Result<NamePlace, IndexError> {
+        self.layout.name(&mut self.windows, docid)
+    }
+
+    /// The bytes of the names of some documents together.
+    pub(crate) fn name_bytes(&mut self, documents: Range<u32>) -> Result<u64, IndexError> {
+        let mut bytes = 0u64;
+        let mut docid = documents.start;
+        while docid < documents.end {
+            let behind = (docid - docid % BLOCK as u32).saturating_add(BLOCK as u32);
+            let behind = behind.min(documents.end);
+            let (first, last) = (self.name(docid)?, self.name(behind - 1)?);
+            let fronts = (first.front_end - first.front).saturating_mul((behind - docid).into());
+            let rests = last.end.saturating_sub(first.start);
+            bytes = bytes.saturating_add(fronts).saturating_add(rests);
+            docid = behind;
+        }
+        Ok(bytes)
+    }
+
+    /// The place of a document.
+    pub(crate) fn location(&mut self, docid: u32) -> Result<Location, IndexError> {
+        self.layout.location(&mut self.windows, docid)
+    }
+}
+
+/// What is written of some blocks.
+#[derive(Debug, Default)]
+pub(super) struct RampPart {
+    ramps: Vec<Ramp>,
+    rests: Vec<u8>,
+}
+
+impl RampPart {
+    /// Adds a block of a column, whose steps are places.
+    pub(super) fn even(&mut self, numbers: &[u64]) {
+        let steps: [u64; BLOCK] = std::array::from_fn(|i| i as u64);
+        self.put(numbers, &steps[..numbers.len()], [Ramp::slope(numbers), 0]);
+    }
+
+    /// Adds a block of a column without rests.
+    pub(super) fn line(&mut self, base: u64, slope: u32) {
+        self.ramps.push(Ramp::line(base, slope).behind(self.units()));
+    }
+
+    fn put(&mut self, numbers: &[u64], steps: &[u64], slopes: [u32; 2]) {
+        let place = self.units();
+        let ramp = Ramp::of(numbers, steps, slopes, &mut self.rests);
+        self.ramps.push(ramp.behind(place));
+    }
+
+    /// A part has at most 2^32 - 1 documents, of three columns of 64 bits each.
+    fn units(&self) -> u32 {
+        (self.rests.len() as u64 / UNIT) as u32
+    }
+
+    /// Adds a block of places, of which the one before ends at `before`.
+    pub(super) fn locations<'a>(
+        &mut self,
+        locations: impl ExactSizeIterator<Item = &'a Location> + Clone,
+        before: u64,
+    ) {
+        let (mut ends, mut bytes, mut steps, mut inputs) =
+            ([0; BLOCK], [0; BLOCK], [0; BLOCK], [0; BLOCK]);
+        let mut before = before;
+        let count = locations.len();
+        for (i, location) in locations.enumerate() {
+            ends[i] = end_of(location);
+            bytes[i] = location.bytes.into();
+            steps[i] = ends[i].wrapping_sub(before);
+            inputs[i] = location.input.into();
+            before = ends[i];
+        }
+        self.even(&ends[..count]);
+        self.put(&bytes[..count], &steps[..count], [0, 1]);
+        self.even(&inputs[..count]);
+    }
+}
+
+/// Where a document ends.
+pub(super) fn end_of(location: &Location) -> u64 {
+    location.offset.wrapping_add(location.bytes.into())
+}
+
+/// A file of ramps that is written, part after part. Memory: 16 bytes for each block of a column.
+#[derive(Debug)]
+pub(super) struct RampFile {
+    file: StorageFile,
+    ramps: Vec<Ramp>,
+    units: u32,
+}
+
+impl RampFile {
+    pub(super) fn of(file: StorageFile) -> Self {
+        Self { file, ramps: Vec::new(), units: 0 }
+    }
+
+    /// Adds a part of numbers that are greater by so much.
+    pub(super) fn put(&mut self, part: &RampPart, by: u64) -> Result<(), IndexError> {
+        let Some(end) = self.units.checked_add(part.units()) else {
+            return Err(IndexError::refused(self.file.path(), "there are too many documents"));
+        };
+        self.file.write(&part.rests)?;
+        self.ramps.extend(part.ramps.iter().map(|ramp| ramp.raised(by).behind(self.units)));
+        self.units = end;
+        Ok(())
+    }
+
+    /// With what its header says beside the ramps.
+    pub(super) fn finish(
+        mut self,
+        kind: FileKind,
+        documents: u32,
+        other: u64,
+    ) -> Result<FileEntry, IndexError> {
+        self.ramps.push(Ramp::default().behind(self.units));
+        self.file.write(bytemuck::cast_slice(&self.ramps))?;
+        let values = [documents.into(), other, self.units.into(), 0, 0];
+        self.file.finish(FileHeader { kind, values, last: 0 })
+    }
+}
