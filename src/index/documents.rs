@@ -1,6 +1,7 @@
 //! The documents of a run: names, lengths, places in the input, hashes of their content, and who
 //! has a name, in six files (`docs/index-format.md`, Documents).
 
+mod blocks;
 pub(crate) mod duplicates;
 pub(crate) mod fields;
 pub(crate) mod lookup;
@@ -10,13 +11,12 @@ pub(crate) mod pieces;
 mod placed;
 pub(crate) mod ramps;
 mod read;
-mod rows;
 mod table;
 #[cfg(test)]
 mod tests;
 mod write;
 
-pub(crate) use placed::{DocumentColumns, DocumentsPlace, PlacedDocuments};
+pub(crate) use placed::{DocumentColumns, PlacedDocuments};
 pub(crate) use read::RunDocuments;
 pub(crate) use table::Documents;
 pub(crate) use write::DocumentsWriter;

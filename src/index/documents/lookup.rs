@@ -9,8 +9,8 @@
 mod tests;
 
 use super::ramps::RampWindow;
-use super::rows::RowsFile;
 use crate::crew::{Crew, cores};
+use crate::fault;
 use crate::index::deletions::{Deletions, LiveRun};
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
@@ -19,6 +19,7 @@ use crate::index::files::storage::{FileEntry, FilledFile, StorageFile};
 use crate::index::files::window::FileWindow;
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, run_file, run_name};
 use crate::index::generations::manifest::RunEntry;
+use std::fs::File;
 use std::ops::{Range, RangeInclusive};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -69,14 +70,17 @@ type PartRoom = (Vec<u64>, Vec<u8>);
 /// The hashes of the names of a run, until they are written in order.
 #[derive(Debug)]
 pub(crate) struct NameColumn {
-    rows: RowsFile<u32>,
+    file: File,
+    folder: PathBuf,
     run: u32,
 }
 
 impl NameColumn {
     /// Of run `run` of a generation.
     pub(super) fn create(folder: &Path, run: u32) -> Result<Self, IndexError> {
-        Ok(Self { rows: RowsFile::create(folder)?, run })
+        let error = IndexError::storage("keep hashes of names", folder);
+        let file = fault::storage().and_then(|_| tempfile::tempfile_in(folder));
+        Ok(Self { file: file.map_err(error)?, folder: folder.to_path_buf(), run })
     }
 
     /// Notes the names of neighbouring documents from `first` on, which end at these places.
@@ -84,9 +88,13 @@ impl NameColumn {
         let mut start = 0;
         let hash = |&end: &u64| {
             let name = &names[std::mem::replace(&mut start, end as usize)..end as usize];
-            short_hash(name)
+            short_hash(name).to_le()
         };
-        self.rows.put(first.into(), &ends.iter().map(hash).collect::<Vec<u32>>())
+        let hashes: Vec<u32> = ends.iter().map(hash).collect();
+        let bytes = bytemuck::cast_slice(&hashes);
+        let written =
+            fault::storage().and_then(|_| self.file.write_all_at(bytes, 4 * u64::from(first)));
+        written.map_err(IndexError::storage("keep hashes of names", &self.folder))
     }
 
     /// Bytes of memory that it takes to write the file of this many `documents`.
@@ -97,7 +105,7 @@ impl NameColumn {
     /// Writes the file of the run, which has this many `documents`.
     pub(crate) fn write(&self, documents: u32) -> Result<FileEntry, IndexError> {
         let name = run_file(&run_name(self.run), FileKind::Lookup);
-        let file = FilledFile::of(StorageFile::create(self.rows.folder(), &name)?);
+        let file = FilledFile::of(StorageFile::create(&self.folder, &name)?);
         let most = (documents / SORTED_PART).max(LEAST_SORTED);
         let all = HashPart { first: 0, last: u32::MAX, place: 0, pairs: documents };
         let mut parts = Vec::new();
@@ -185,9 +193,11 @@ impl NameColumn {
         let mut hashes = vec![0u32; AT_ONCE.min(documents as usize)];
         for first in (0..documents).step_by(AT_ONCE) {
             let hashes = &mut hashes[..AT_ONCE.min((documents - first) as usize)];
-            self.rows.read(first.into(), hashes)?;
+            let read =
+                self.file.read_exact_at(bytemuck::cast_slice_mut(hashes), 4 * u64::from(first));
+            read.map_err(IndexError::storage("read hashes of names in", &self.folder))?;
             for (docid, &hash) in (first..).zip(&*hashes) {
-                take(hash, docid)?;
+                take(u32::from_le(hash), docid)?;
             }
         }
         Ok(())

@@ -12,6 +12,7 @@ use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length};
 use crate::index::generations::manifest::RunEntry;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const BODY: u64 = HEADER_BYTES as u64;
 const RAMP_BYTES: u64 = size_of::<Ramp>() as u64;
@@ -39,17 +40,16 @@ impl NamePlace {
     pub(crate) fn parts(&self) -> [Range<u64>; 2] {
         [self.front..self.front_end, self.start..self.end]
     }
-
-    pub(crate) fn bytes(&self) -> u64 {
-        self.front_end - self.front + (self.end - self.start)
-    }
 }
 
 /// Where the bytes come from.
 trait RampSource {
     fn path(&self) -> &Path;
 
-    fn bytes(&mut self, at: u64, count: usize) -> Result<&[u8], IndexError>;
+    /// The ramp at a place, and the one behind it.
+    fn ramps(&mut self, at: u64) -> Result<[Ramp; 2], IndexError>;
+
+    fn rests(&mut self, at: u64, bytes: usize) -> Result<&[u8], IndexError>;
 }
 
 impl RampLayout {
@@ -97,33 +97,39 @@ impl RampLayout {
             let expected = format!("more than {docid} documents");
             return Err(IndexError::damaged(source.path(), 16, expected, self.documents));
         }
-        Ok(two(source.bytes(self.at(column, docid), 2 * RAMP_BYTES as usize)?))
+        source.ramps(self.at(column, docid))
     }
 
-    /// The rest of a document, if its ramp has any; 0 otherwise.
+    /// The rests of neighbouring documents of a block, if their ramp has any; 0 otherwise.
     #[inline(always)]
-    fn rest(
+    fn rests<const N: usize>(
         &self,
         source: &mut impl RampSource,
         column: u32,
-        docid: u32,
+        first: u32,
         [ramp, next]: [Ramp; 2],
-    ) -> Result<u64, IndexError> {
+    ) -> Result<[u64; N], IndexError> {
         if ramp.place == next.place {
-            return Ok(0);
+            return Ok([0; N]);
         }
         let width = next.place.wrapping_sub(ramp.place);
         if width > MAX_WIDTH || next.place > self.units {
-            return Err(self.wrong(source.path(), self.at(column, docid), next.place));
+            return Err(self.wrong(source.path(), self.at(column, first), next.place));
         }
-        let i = docid as usize % BLOCK;
-        let words = ramp::words(i, width);
-        let at = BODY + UNIT * u64::from(ramp.place) + 8 * words.start as u64;
-        let bytes = source.bytes(at, 8 * words.len())?;
-        let word =
-            |at: usize| bytes[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-        let high = if words.len() > 1 { word(8) } else { 0 };
-        Ok(ramp::rest([word(0), high], i, width))
+        let first = first as usize % BLOCK;
+        let start = ramp::words(first, width).start;
+        let end = ramp::words(first + N - 1, width).end;
+        let at = BODY + UNIT * u64::from(ramp.place) + 8 * start as u64;
+        let bytes = source.rests(at, 8 * (end - start))?;
+        Ok(std::array::from_fn(|n| {
+            let words = ramp::words(first + n, width);
+            let word = |at: usize| {
+                let bytes = bytes.get(8 * (at - start)..).and_then(<[u8]>::first_chunk);
+                bytes.map_or(0, |word| u64::from_le_bytes(*word))
+            };
+            let high = if words.len() > 1 { word(words.start + 1) } else { 0 };
+            ramp::rest([word(words.start), high], first + n, width)
+        }))
     }
 
     /// The number of a document in a column.
@@ -136,7 +142,8 @@ impl RampLayout {
         step: u64,
     ) -> Result<u64, IndexError> {
         let ramps = self.ramp(source, column, docid)?;
-        Ok(ramps[0].number(step, self.rest(source, column, docid, ramps)?))
+        let [rest] = self.rests(source, column, docid, ramps)?;
+        Ok(ramps[0].number(step, rest))
     }
 
     #[cold]
@@ -163,11 +170,16 @@ impl RampLayout {
         let step = u64::from(docid) % BLOCK as u64;
         // The next ramp is that of the second column.
         let [front, front_end] = [0, 1].map(|step| ramps[1].number(step, 0));
-        let start = match step.checked_sub(1) {
-            None => front_end,
-            Some(before) => ramps[0].number(before, self.rest(source, 0, docid - 1, ramps)?),
+        let (start, end) = match step.checked_sub(1) {
+            None => {
+                let [rest] = self.rests(source, 0, docid, ramps)?;
+                (front_end, ramps[0].number(step, rest))
+            }
+            Some(before) => {
+                let rests: [u64; 2] = self.rests(source, 0, docid - 1, ramps)?;
+                (ramps[0].number(before, rests[0]), ramps[0].number(step, rests[1]))
+            }
         };
-        let end = ramps[0].number(step, self.rest(source, 0, docid, ramps)?);
         if front <= front_end && front_end <= start && start <= end {
             return Ok(NamePlace { front, front_end, start, end });
         }
@@ -191,21 +203,31 @@ impl RampLayout {
     }
 }
 
-/// A file of ramps, mapped.
+/// A file of ramps, mapped. What is read of it is verified: all ramps when one is first read, and
+/// of the rests the block that is read.
 #[derive(Debug)]
 pub(super) struct RampMap {
     map: Map,
     layout: RampLayout,
+    is_verified: AtomicBool,
 }
 
-impl RampSource for &Map {
+impl RampSource for &RampMap {
     fn path(&self) -> &Path {
-        Map::path(self)
+        self.map.path()
     }
 
     #[inline(always)]
-    fn bytes(&mut self, at: u64, count: usize) -> Result<&[u8], IndexError> {
-        self.checked(at, count as u64)
+    fn ramps(&mut self, at: u64) -> Result<[Ramp; 2], IndexError> {
+        if !self.is_verified.load(Ordering::Relaxed) {
+            self.verify_ramps()?;
+        }
+        self.map.slice(at, 2 * RAMP_BYTES).map(two)
+    }
+
+    #[inline(always)]
+    fn rests(&mut self, at: u64, bytes: usize) -> Result<&[u8], IndexError> {
+        self.map.checked(at, bytes as u64)
     }
 }
 
@@ -219,16 +241,19 @@ impl RampMap {
         let map = Map::open(path)?;
         let (layout, other) = RampLayout::of(path, kind, documents, map.bytes())?;
         check_length(path, map.bytes().len() as u64, Some(layout.bytes()))?;
-        Ok((Self { map, layout }, other))
+        Ok((Self { map, layout, is_verified: AtomicBool::new(false) }, other))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn verify_ramps(&self) -> Result<(), IndexError> {
+        self.map.checked(self.layout.at(0, 0), RAMP_BYTES * self.layout.ramps())?;
+        self.is_verified.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     pub(super) fn map(&self) -> &Map {
         &self.map
-    }
-
-    /// See [`Map::trust`].
-    pub(super) fn trust(&mut self) {
-        self.map.trust();
     }
 
     /// Where in the file the ramp of a document is.
@@ -238,11 +263,11 @@ impl RampMap {
 
     #[inline(always)]
     pub(super) fn name(&self, docid: u32) -> Result<NamePlace, IndexError> {
-        self.layout.name(&mut &self.map, docid)
+        self.layout.name(&mut &*self, docid)
     }
 
     pub(super) fn location(&self, docid: u32) -> Result<Location, IndexError> {
-        self.layout.location(&mut &self.map, docid)
+        self.layout.location(&mut &*self, docid)
     }
 
     /// Prefetches the rest of a document in the first column.
@@ -275,8 +300,6 @@ pub(crate) struct RampWindow {
 struct RampWindows {
     rests: FileWindow,
     ramps: FileWindow,
-    /// Where the ramps begin.
-    border: u64,
 }
 
 impl RampSource for RampWindows {
@@ -284,9 +307,12 @@ impl RampSource for RampWindows {
         self.ramps.path()
     }
 
-    fn bytes(&mut self, at: u64, count: usize) -> Result<&[u8], IndexError> {
-        let window = if at < self.border { &mut self.rests } else { &mut self.ramps };
-        window.read(at, count)
+    fn ramps(&mut self, at: u64) -> Result<[Ramp; 2], IndexError> {
+        self.ramps.read(at, 2 * RAMP_BYTES as usize).map(two)
+    }
+
+    fn rests(&mut self, at: u64, bytes: usize) -> Result<&[u8], IndexError> {
+        self.rests.read(at, bytes)
     }
 }
 
@@ -305,28 +331,11 @@ impl RampWindow {
         let header = ramps.read(0, ramps.length().min(BODY) as usize)?;
         let (layout, _) = RampLayout::of(&path, kind, run.documents, header)?;
         check_length(&path, ramps.length(), Some(layout.bytes()))?;
-        let border = layout.at(0, 0);
-        Ok(Self { windows: RampWindows { rests, ramps, border }, layout })
+        Ok(Self { windows: RampWindows { rests, ramps }, layout })
     }
 
     pub(crate) fn name(&mut self, docid: u32) -> Result<NamePlace, IndexError> {
         self.layout.name(&mut self.windows, docid)
-    }
-
-    /// The bytes of the names of some documents together.
-    pub(crate) fn name_bytes(&mut self, documents: Range<u32>) -> Result<u64, IndexError> {
-        let mut bytes = 0u64;
-        let mut docid = documents.start;
-        while docid < documents.end {
-            let behind = (docid - docid % BLOCK as u32).saturating_add(BLOCK as u32);
-            let behind = behind.min(documents.end);
-            let (first, last) = (self.name(docid)?, self.name(behind - 1)?);
-            let fronts = (first.front_end - first.front).saturating_mul((behind - docid).into());
-            let rests = last.end.saturating_sub(first.start);
-            bytes = bytes.saturating_add(fronts).saturating_add(rests);
-            docid = behind;
-        }
-        Ok(bytes)
     }
 
     /// The place of a document.
@@ -366,22 +375,17 @@ impl RampPart {
     }
 
     /// Adds a block of places, of which the one before ends at `before`.
-    pub(super) fn locations<'a>(
-        &mut self,
-        locations: impl ExactSizeIterator<Item = &'a Location> + Clone,
-        before: u64,
-    ) {
-        let (mut ends, mut bytes, mut steps, mut inputs) =
-            ([0; BLOCK], [0; BLOCK], [0; BLOCK], [0; BLOCK]);
+    pub(super) fn locations(&mut self, locations: &[Location], before: u64) {
+        let [mut ends, mut bytes, mut steps, mut inputs] = [[0; BLOCK]; 4];
         let mut before = before;
-        let count = locations.len();
-        for (i, location) in locations.enumerate() {
+        for (i, location) in locations.iter().enumerate() {
             ends[i] = end_of(location);
             bytes[i] = location.bytes.into();
             steps[i] = ends[i].wrapping_sub(before);
             inputs[i] = location.input.into();
             before = ends[i];
         }
+        let count = locations.len();
         self.even(&ends[..count]);
         self.put(&bytes[..count], &steps[..count], [0, 1]);
         self.even(&inputs[..count]);
@@ -393,40 +397,50 @@ pub(super) fn end_of(location: &Location) -> u64 {
     location.offset.wrapping_add(location.bytes.into())
 }
 
-/// A file of ramps that is written, part after part. Memory: 16 bytes for each block of a column.
-#[derive(Debug)]
-pub(super) struct RampFile {
-    file: StorageFile,
+/// What is known of a file of ramps while the rests of its parts are written. Memory: 16 bytes for
+/// each block of a column.
+#[derive(Debug, Default)]
+pub(super) struct RampList {
     ramps: Vec<Ramp>,
     units: u32,
 }
 
-impl RampFile {
-    pub(super) fn of(file: StorageFile) -> Self {
-        Self { file, ramps: Vec::new(), units: 0 }
+impl RampList {
+    /// Of all rests.
+    pub(super) fn bytes(&self) -> u64 {
+        UNIT * u64::from(self.units)
     }
 
-    /// Adds a part of numbers that are greater by so much.
-    pub(super) fn put(&mut self, part: &RampPart, by: u64) -> Result<(), IndexError> {
+    /// Adds a part of numbers that are greater by so much, and returns its rests, which lie behind
+    /// those before.
+    ///
+    /// # Errors
+    /// `Refused` if there are too many.
+    pub(super) fn put(
+        &mut self,
+        part: RampPart,
+        by: u64,
+        path: &Path,
+    ) -> Result<Vec<u8>, IndexError> {
         let Some(end) = self.units.checked_add(part.units()) else {
-            return Err(IndexError::refused(self.file.path(), "there are too many documents"));
+            return Err(IndexError::refused(path, "there are too many documents"));
         };
-        self.file.write(&part.rests)?;
         self.ramps.extend(part.ramps.iter().map(|ramp| ramp.raised(by).behind(self.units)));
         self.units = end;
-        Ok(())
+        Ok(part.rests)
     }
 
-    /// With what its header says beside the ramps.
+    /// Ends the file, which has the rests, with what its header says beside the ramps.
     pub(super) fn finish(
         mut self,
+        mut file: StorageFile,
         kind: FileKind,
         documents: u32,
         other: u64,
     ) -> Result<FileEntry, IndexError> {
         self.ramps.push(Ramp::default().behind(self.units));
-        self.file.write(bytemuck::cast_slice(&self.ramps))?;
+        file.write(bytemuck::cast_slice(&self.ramps))?;
         let values = [documents.into(), other, self.units.into(), 0, 0];
-        self.file.finish(FileHeader { kind, values, last: 0 })
+        file.finish(FileHeader { kind, values, last: 0 })
     }
 }

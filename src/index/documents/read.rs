@@ -46,7 +46,7 @@ impl RunDocuments {
         run: &RunEntry,
         files: &[FileEntry],
     ) -> Result<Self, IndexError> {
-        let mut documents = Self::open_mapped(generation, run)?;
+        let documents = Self::open_mapped(generation, run)?;
         let maps: [(&Map, _); 6] = [
             (documents.lengths_file.map(), FileKind::Lengths),
             (&documents.names, FileKind::Names),
@@ -62,9 +62,6 @@ impl RunDocuments {
         };
         let all = maps.into_iter().chain(moves).map(expected);
         verify_all(cores(), &all.collect::<Result<Vec<_>, IndexError>>()?)?;
-        // The names of hits are looked up again and again. Nobody else has these yet.
-        _ = Arc::get_mut(&mut documents.names).map(Map::trust);
-        _ = Arc::get_mut(&mut documents.ends).map(RampMap::trust);
         Ok(Self { lengths: Arc::new(documents.lengths_file.column(0)?), ..documents })
     }
 
@@ -193,8 +190,8 @@ impl RunDocuments {
         if end > self.name_bytes {
             return Err(self.wrong_end(docid, start, end));
         }
-        let front = self.names.checked(BODY + front, front_end - front)?;
-        Ok([front, self.names.checked(BODY + start, end - start)?])
+        let name = self.names.checked(BODY + front, end - front)?;
+        Ok([&name[..(front_end - front) as usize], &name[(start - front) as usize..]])
     }
 
     #[cold]

@@ -103,17 +103,16 @@ proptest! {
         ends.sort_unstable();
         let mut parts = Vec::new();
         let mut start = 0;
-        let mut place = DocumentsPlace::default();
+        let mut docid = 0;
         for end in ends {
             let part = &documents[start..end];
-            parts.push((place, part));
-            place.documents += part.len() as u32;
-            place.name_bytes += part.iter().map(|document| document.0.len() as u64).sum::<u64>();
+            parts.push((docid, part));
+            docid += part.len() as u32;
             start = end;
         }
         let placed = PlacedDocuments::create(folder.path(), 1, run.first_input).unwrap();
         for n in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]][order] {
-            let (place, part) = parts[n];
+            let (docid, part) = parts[n];
             let mut names = String::new();
             let mut ends = Vec::new();
             for (name, ..) in part {
@@ -128,7 +127,7 @@ proptest! {
             let names = &names[..];
             let lengths = &lengths[..];
             let hashes = &hashes[..];
-            placed.write(place, DocumentColumns { names, ends, lengths, locations, hashes }).unwrap();
+            placed.write(docid, DocumentColumns { names, ends, lengths, locations, hashes }).unwrap();
         }
         let entry = placed.finish().unwrap();
         prop_assert_eq!((entry.documents, entry.tokens), (run.documents, run.tokens));
@@ -240,7 +239,7 @@ fn a_document_of_another_run_is_refused() {
     let ends = &[1][..];
     let locations = &mut [Location { input: 6, ..place }][..];
     let columns = DocumentColumns { names: "n", ends, lengths: &[1], locations, hashes: &[0] };
-    let error = placed.write(DocumentsPlace::default(), columns).unwrap_err();
+    let error = placed.write(0, columns).unwrap_err();
     assert!(matches!(error, IndexError::Refused { .. }), "{error}");
 }
 

@@ -1,6 +1,5 @@
 //! Merges the documents of several runs. Threads copy *stretches* of neighbouring documents, each
-//! to its place in the files: the ends of names and the documents that are left out tell how many
-//! documents and bytes of names precede it.
+//! to its place in the files: the documents that are left out tell how many precede it.
 
 use super::lengths::{long_documents, no_long, of_long};
 use super::{MergeInput, Merging};
@@ -9,9 +8,7 @@ use crate::index::documents::lookup::NameColumn;
 use crate::index::documents::moves::Moves;
 use crate::index::documents::names::NamesWindow;
 use crate::index::documents::ramps::RampWindow;
-use crate::index::documents::{
-    DocumentsEntry, DocumentsPlace, DocumentsWriter, Location, PlacedDocuments,
-};
+use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location, PlacedDocuments};
 use crate::index::error::IndexError;
 use crate::index::files::storage::Stop;
 use crate::index::files::window::FileWindow;
@@ -32,12 +29,12 @@ const THREAD_BYTES: u64 = 1 << 20;
 const BORDER_BYTES: usize = 4 << 10;
 const BODY: u64 = HEADER_BYTES as u64;
 
-/// Neighbouring documents of an input, and the place in the merged run of those that are left.
+/// Neighbouring documents of an input, and the docid in the merged run of the first that is left.
 #[derive(Debug)]
 struct DocumentStretch {
     input: usize,
     documents: Range<u32>,
-    place: DocumentsPlace,
+    docid: u32,
 }
 
 /// Writes the documents of all runs as those of run `number` in the folder `to`, except for their
@@ -54,14 +51,14 @@ pub(super) fn merge(
     // Runs that a rebuild has put together may have inputs in any order.
     let first_input = inputs.iter().filter(|input| input.run.inputs > 0);
     let first_input = first_input.map(|input| input.run.first_input).min().unwrap_or(0);
-    let mut place = DocumentsPlace::default();
+    let mut docid = 0;
     let mut stretches = Vec::new();
     let mut longs = Vec::new();
     let fields = inputs.first().map_or(0, |input| input.run.field_tokens.len());
     for (number, input) in inputs.iter().enumerate() {
         let of_fields = (fields > 0).then(|| input.long_of(FileKind::Fields, fields as u64));
         longs.push([input.long_documents()?, of_fields.transpose()?.unwrap_or_default()]);
-        input.cut(number, &mut place, &mut stretches)?;
+        input.cut(number, &mut docid, &mut stretches);
     }
     let table =
         PlacedDocuments::create(to, number, first_input)?.with_fields(to, number, fields)?;
@@ -132,28 +129,17 @@ impl MergeInput {
         }
     }
 
-    fn cut(
-        &self,
-        input: usize,
-        place: &mut DocumentsPlace,
-        stretches: &mut Vec<DocumentStretch>,
-    ) -> Result<(), IndexError> {
-        let mut ends = self.ramps(FileKind::Ends, BORDER_BYTES)?;
+    fn cut(&self, input: usize, docid: &mut u32, stretches: &mut Vec<DocumentStretch>) {
         let mut deleted = self.deletions.iter().flat_map(|gone| gone.docids()).peekable();
         let documents = self.run.documents;
         for start in (0..documents).step_by(STRETCH as usize) {
             let end = documents.min(start.saturating_add(STRETCH));
-            stretches.push(DocumentStretch { input, documents: start..end, place: *place });
-            let mut count = end - start;
-            let mut bytes = ends.name_bytes(start..end)?;
-            while let Some(gone) = deleted.next_if(|&gone| gone < end) {
-                count -= 1;
-                bytes = bytes.saturating_sub(ends.name(gone)?.bytes());
+            stretches.push(DocumentStretch { input, documents: start..end, docid: *docid });
+            *docid = docid.saturating_add(end - start);
+            while deleted.next_if(|&gone| gone < end).is_some() {
+                *docid -= 1;
             }
-            place.documents = place.documents.saturating_add(count);
-            place.name_bytes = place.name_bytes.saturating_add(bytes);
         }
-        Ok(())
     }
 
     fn copy(
@@ -172,7 +158,7 @@ impl MergeInput {
         let fields = self.run.field_tokens.len() as u64;
         let mut field_lengths =
             (fields > 0).then(|| self.open(FileKind::Fields, WINDOW_BYTES)).transpose()?;
-        let mut writer = DocumentsWriter::at(table, stretch.place);
+        let mut writer = DocumentsWriter::at(table, stretch.docid);
         for docid in stretch.documents.clone() {
             if docid.is_multiple_of(AT_ONCE) {
                 stop.check()?;
