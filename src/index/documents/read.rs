@@ -309,15 +309,19 @@ impl RunDocuments {
         self.hashes.array(BODY, self.documents.into()).unwrap_or(&[])
     }
 
-    /// Hashes of names and docids, in the order of both.
-    pub(crate) fn lookup(&self) -> &[[u32; 2]] {
-        self.lookup.pairs()
+    /// Takes the hashes of names in a range, and the docids, in the order of both.
+    pub(crate) fn hashed_names(
+        &self,
+        hashes: Range<u64>,
+        take: impl FnMut([u32; 2]) -> Result<(), IndexError>,
+    ) -> Result<(), IndexError> {
+        self.lookup.each(hashes, take)
     }
 
     /// The documents of this name, rising.
     pub(crate) fn of_name(&self, name: &[u8]) -> Result<Vec<u32>, IndexError> {
         let mut found = Vec::new();
-        for &[_, docid] in self.lookup.of(name)? {
+        for docid in self.lookup.of(name)? {
             let [front, rest] = self.name_parts(docid)?;
             if name.strip_prefix(front) == Some(rest) {
                 found.push(docid);
@@ -333,19 +337,26 @@ impl RunDocuments {
 
     /// Checks that the look-up has all documents in order of their names' hashes.
     pub(crate) fn check_lookup(&self) -> Result<(), IndexError> {
-        let mut before = None;
-        for (number, &[hash, docid]) in (0..).zip(self.lookup()) {
+        let (mut before, mut number) = (None, 0);
+        let damaged = |at, expected: &str, found: String| {
+            Err(IndexError::damaged(self.lookup.map().path(), at, expected, found))
+        };
+        self.lookup.each(0..1 << 32, |[hash, docid]| {
             let is_right = docid < self.documents && short_hash(&self.name(docid)?) == hash;
             // As many rising pairs as documents name each of these once.
             if !is_right || before.is_some_and(|before| before >= [hash, docid]) {
                 let expected = "a document with the hash of its name, behind those before";
                 let found = format!("document {docid} with {hash:08x}");
-                let at = BODY + 8 * number;
-                return Err(IndexError::damaged(self.lookup.map().path(), at, expected, found));
+                return damaged(self.lookup.place_of(number), expected, found);
             }
             before = Some([hash, docid]);
+            number += 1;
+            Ok(())
+        })?;
+        match number == self.documents {
+            true => Ok(()),
+            false => damaged(BODY, "buckets of all documents", format!("{number} of them")),
         }
-        Ok(())
     }
 
     /// Of all names in their file.

@@ -377,11 +377,11 @@ fn a_damaged_block_is_found_when_it_is_looked_at() {
     }
     let path = run.path(folder.path(), FileKind::Lookup);
     let mut bytes = fs::read(&path).unwrap();
-    // Both halves of all hashes lie in it, so that some names are in the damaged block.
+    // A third of all hashes lie in the damaged block.
     bytes[100_000] ^= 1;
     fs::remove_file(&path).unwrap();
     fs::write(&path, &bytes).unwrap();
     let found = (0..1000).map(|docid| of_name(&open(), docid).is_ok());
     let found = found.filter(|is_ok| *is_ok).count();
-    assert!((700..900).contains(&found), "{found}");
+    assert!((600..740).contains(&found), "{found}");
 }
