@@ -52,9 +52,9 @@ impl LookupStream {
         let layout = LookupLayout::new(run.documents);
         let mut first_from = |hash: u32| {
             let bucket = layout.bucket(hash);
-            let mut rest = read_bucket(layout, &mut buckets, bucket)?;
-            let end = rest.end;
-            while let Some(at) = rest.next() {
+            let in_bucket = read_bucket(layout, &mut buckets, bucket)?;
+            let end = in_bucket.end;
+            for at in in_bucket {
                 if read_pair(layout, &mut pairs, bucket, at)?[0] >= hash {
                     return Ok((at, bucket, end));
                 }
