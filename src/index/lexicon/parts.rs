@@ -7,6 +7,21 @@ use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::ops::Range;
 use std::path::Path;
 
+/// Neighbouring terms: those of some trie collections, or of one collection those from a suffix on,
+/// up to another.
+#[derive(Clone, Debug)]
+pub(crate) struct TermRange {
+    pub(crate) collections: Range<u16>,
+    pub(crate) from: Vec<u8>,
+    pub(crate) to: Option<Vec<u8>>,
+}
+
+impl From<Range<u16>> for TermRange {
+    fn from(collections: Range<u16>) -> Self {
+        Self { collections, from: Vec::new(), to: None }
+    }
+}
+
 /// Cuts all collections into about `parts` parts of about the same `weight`, which is that of the
 /// collections from one up to another.
 pub(crate) fn cut(parts: u64, weight: impl Fn(usize, usize) -> u64) -> Vec<Range<u16>> {
