@@ -46,8 +46,8 @@ pub struct LexiconStream {
     to: Option<Vec<u8>>,
     /// The term is the first one, to which nobody went.
     is_held: bool,
-    /// Terms and postings before it that were read.
-    skipped: (u64, u64),
+    /// Terms before it that were read, and their postings and bytes of positions.
+    skipped: [u64; 3],
     /// All collections are streamed, so that the totals of the header can be checked.
     whole: bool,
     begun: u64,
@@ -105,19 +105,23 @@ impl LexiconStream {
                 stream.is_held = true;
                 break;
             }
-            stream.skipped = (stream.terms, stream.postings);
+            stream.skipped = [stream.terms, stream.postings, stream.position_bytes];
         }
         Ok(stream)
     }
 
     /// Suffixes that cut a collection of the lexicon at `path` into at most this many pieces of
-    /// about the same `weight`, which is that of bytes of terms, and of their lists.
+    /// about the same `weight`, which is that of bytes of terms, and of their lists. None for less
+    /// than two.
     pub(crate) fn cuts(
         path: &Path,
         collection: u16,
         pieces: u64,
         weight: impl Fn(u64, u64) -> u64,
     ) -> Result<Vec<Vec<u8>>, IndexError> {
+        if pieces < 2 {
+            return Ok(Vec::new());
+        }
         let collections = collection..collection + 1;
         let mut stream = Self::open_by(path, 0, STARTS_WINDOW_BYTES, collections)?;
         let blocks = stream.begun..stream.collection_end;
@@ -157,7 +161,7 @@ impl LexiconStream {
             last: u64::from(collections.end),
             to: None,
             is_held: false,
-            skipped: (0, 0),
+            skipped: [0; 3],
             whole: collections == (0..TRIE_COLLECTIONS as u16),
             begun: 0,
             in_block: 0,
@@ -238,12 +242,12 @@ impl LexiconStream {
 
     /// The terms and the postings that were streamed.
     pub(crate) fn seen(&self) -> (u64, u64) {
-        (self.terms - self.skipped.0, self.postings - self.skipped.1)
+        (self.terms - self.skipped[0], self.postings - self.skipped[1])
     }
 
     /// The bytes of their positions.
     pub(crate) fn position_bytes(&self) -> u64 {
-        self.position_bytes
+        self.position_bytes - self.skipped[2]
     }
 
     pub(crate) fn header(&self) -> &LexiconHeader {
@@ -276,6 +280,7 @@ impl LexiconStream {
         if is_behind {
             self.terms -= 1;
             self.postings -= u64::from(self.list.df);
+            self.position_bytes -= self.list.position_bytes;
         }
         Ok(!is_behind)
     }

@@ -17,7 +17,9 @@ use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry};
 use crate::index::format::{FileKind, POSTINGS_SLACK};
 use crate::index::generations::manifest::RunEntry;
-use crate::index::lexicon::{LexiconStream, TermCoder, TermEntry, TermRange, cut, expect_totals};
+use crate::index::lexicon::{
+    LexiconStream, TermCoder, TermEntry, TermRange, cut, expect_totals, pieces_of,
+};
 use crate::index::list::BEFORE_FIRST;
 use crate::index::positions::RunPositions;
 use crate::index::run::{LaidChunk, ListChunks, MakerGuard, NewRun, RunWriter};
@@ -239,37 +241,26 @@ impl Joint<'_> {
             let [from, to] = [collections.start, collections.end].map(usize::from);
             starts.iter().map(|starts| between(starts, from, to)).collect::<Vec<_>>()
         };
+        // What documents that are left out leave of a collection's terms is known too late.
+        let is_cut = threads > 1 && self.inputs.iter().all(|input| input.deletions.is_none());
+        let mut cut_parts = Vec::new();
+        for collections in cut(parts, weight) {
+            let last = collections.end - 1;
+            let pieces = if is_cut { pieces_of(all, parts, &collections, weight) } else { 0 };
+            let weight = |terms: u64, lists: u64| terms.saturating_mul(TERM_COST) + lists;
+            let of_inputs = bytes(&(last..collections.end)).into_iter().zip(self.inputs);
+            let largest = of_inputs.max_by_key(|([terms, lists], _)| weight(*terms, *lists));
+            let cuts = largest.map_or(Ok(Vec::new()), |(_, input)| {
+                let path = input.run.path(&input.generation, FileKind::Lexicon);
+                LexiconStream::cuts(&path, last, pieces, weight)
+            });
+            cut_parts.extend(TermRange::cut(collections, cuts?));
+        }
         let part = |terms: TermRange| {
             let bytes = bytes(&terms.collections);
             MergePart { terms, behind: None, bytes }
         };
-        let mut all_parts = Vec::new();
-        let share = all / parts.max(1) + 1;
-        for Range { start, end } in cut(parts, weight) {
-            // A part ends with the collection that makes it large enough.
-            let last = end - 1;
-            let pieces = weight(last.into(), end.into()) / share;
-            // What documents that are left out leave of a collection's terms is known too late.
-            if threads < 2 || pieces < 2 || self.inputs.iter().any(|run| run.deletions.is_some()) {
-                all_parts.push(part((start..end).into()));
-                continue;
-            }
-            all_parts.extend((start < last).then(|| part((start..last).into())));
-            let heaviest = bytes(&(last..end)).into_iter().zip(self.inputs);
-            let heaviest = heaviest.max_by_key(|([terms, lists], _)| terms * TERM_COST + lists);
-            let Some((_, MergeInput { generation, run, .. })) = heaviest else { continue };
-            let path = run.path(generation, FileKind::Lexicon);
-            let weight = |terms: u64, lists: u64| terms * TERM_COST + lists;
-            let mut from = Vec::new();
-            for to in LexiconStream::cuts(&path, last, pieces, weight)? {
-                let to = Some(to);
-                let collections = last..end;
-                let before = std::mem::replace(&mut from, to.clone().unwrap_or_default());
-                all_parts.push(part(TermRange { collections, from: before, to }));
-            }
-            all_parts.push(part(TermRange { from, ..(last..end).into() }));
-        }
-        Ok(all_parts)
+        Ok(cut_parts.into_iter().map(part).collect())
     }
 
     /// Counts the terms of parts of a collection, for those behind them.
