@@ -205,12 +205,12 @@ impl LexiconStream {
         Ok(start)
     }
 
-    /// That of a block.
+    /// That of a block, through a small window.
     fn first_term(&mut self, block: u64) -> Result<Vec<u8>, IndexError> {
         let [place, ..] = self.block_start(block)?;
         let rest = self.header.block_bytes.saturating_sub(place);
         let rest = usize::try_from(rest).unwrap_or(usize::MAX).min(MAX_CODED_BYTES);
-        let bytes = self.blocks.read(HEADER_BYTES as u64 + place, rest)?;
+        let bytes = self.directory.read(HEADER_BYTES as u64 + place, rest)?;
         let coded = CodedTerm::parse(bytes, &mut 0, self.header.positions);
         let term = coded.filter(|coded| coded.shared == 0).map(|coded| coded.rest.to_vec());
         term.ok_or_else(|| no_term(self.path(), place))

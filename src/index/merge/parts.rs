@@ -75,7 +75,7 @@ struct MergePart {
     /// Where it goes on in a collection that others have begun: how many terms they have, and the
     /// last of these.
     behind: Option<(usize, Vec<u8>)>,
-    /// Of their terms and of their lists in each run, at most.
+    /// Of their terms and of their lists in each run, about.
     bytes: Vec<[u64; 2]>,
 }
 
@@ -243,7 +243,7 @@ impl Joint<'_> {
         };
         // What documents that are left out leave of a collection's terms is known too late.
         let is_cut = threads > 1 && self.inputs.iter().all(|input| input.deletions.is_none());
-        let mut cut_parts = Vec::new();
+        let mut cut_parts: Vec<MergePart> = Vec::new();
         for collections in cut(parts, weight) {
             let last = collections.end - 1;
             let pieces = if is_cut { pieces_of(all, parts, &collections, weight) } else { 0 };
@@ -254,13 +254,16 @@ impl Joint<'_> {
                 let path = input.run.path(&input.generation, FileKind::Lexicon);
                 LexiconStream::cuts(&path, last, pieces, weight)
             });
-            cut_parts.extend(TermRange::cut(collections, cuts?));
+            let cuts = cuts?;
+            let pieces = cuts.len() as u64 + 1;
+            cut_parts.extend(TermRange::cut(collections, cuts).into_iter().map(|terms| {
+                let pieces = if terms.collections.contains(&last) { pieces } else { 1 };
+                let bytes = bytes(&terms.collections).into_iter();
+                let bytes = bytes.map(|of_run| of_run.map(|bytes| bytes / pieces)).collect();
+                MergePart { terms, behind: None, bytes }
+            }));
         }
-        let part = |terms: TermRange| {
-            let bytes = bytes(&terms.collections);
-            MergePart { terms, behind: None, bytes }
-        };
-        Ok(cut_parts.into_iter().map(part).collect())
+        Ok(cut_parts)
     }
 
     /// Counts the terms of parts of a collection, for those behind them.
@@ -276,7 +279,8 @@ impl Joint<'_> {
             if part.terms.to.is_none() {
                 return Ok((0, last));
             }
-            let window = |_: u64| (memory / self.inputs.len().max(1) as u64).min(MOST_RUN_BYTES);
+            let share = memory / threads as u64 / self.inputs.len().max(1) as u64;
+            let window = |bytes: u64| bytes.min(share).min(MOST_RUN_BYTES);
             let mut terms = TermMerge::new(self.streams(part, window)?)?;
             let mut count = 0;
             while terms.take_term() {
