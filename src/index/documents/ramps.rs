@@ -298,8 +298,9 @@ pub(crate) struct RampWindow {
 }
 
 struct RampWindows {
-    rests: FileWindow,
     ramps: FileWindow,
+    /// None if both are read by way of one.
+    rests: Option<FileWindow>,
 }
 
 impl RampSource for RampWindows {
@@ -312,7 +313,7 @@ impl RampSource for RampWindows {
     }
 
     fn rests(&mut self, at: u64, bytes: usize) -> Result<&[u8], IndexError> {
-        self.rests.read(at, bytes)
+        self.rests.as_mut().unwrap_or(&mut self.ramps).read(at, bytes)
     }
 }
 
@@ -326,12 +327,30 @@ impl RampWindow {
         bytes: usize,
         open: impl Fn(&Path, usize) -> Result<FileWindow, IndexError>,
     ) -> Result<Self, IndexError> {
+        let open = || open(&run.path(generation, kind), bytes);
+        Self::of(run, kind, open()?, Some(open()?))
+    }
+
+    /// The same, read here and there; it stays open.
+    pub(crate) fn open_for_good(
+        generation: &Path,
+        run: &RunEntry,
+        kind: FileKind,
+    ) -> Result<Self, IndexError> {
         let path = run.path(generation, kind);
-        let (rests, mut ramps) = (open(&path, bytes)?, open(&path, bytes)?);
-        let header = ramps.read(0, ramps.length().min(BODY) as usize)?;
-        let (layout, _) = RampLayout::of(&path, kind, run.documents, header)?;
-        check_length(&path, ramps.length(), Some(layout.bytes()))?;
-        Ok(Self { windows: RampWindows { rests, ramps }, layout })
+        Self::of(run, kind, FileWindow::open_for_good(&path, HEADER_BYTES)?, None)
+    }
+
+    fn of(
+        run: &RunEntry,
+        kind: FileKind,
+        mut ramps: FileWindow,
+        rests: Option<FileWindow>,
+    ) -> Result<Self, IndexError> {
+        let header = ramps.read(0, ramps.length().min(BODY) as usize)?.to_vec();
+        let (layout, _) = RampLayout::of(ramps.path(), kind, run.documents, &header)?;
+        check_length(ramps.path(), ramps.length(), Some(layout.bytes()))?;
+        Ok(Self { windows: RampWindows { ramps, rests }, layout })
     }
 
     pub(crate) fn name(&mut self, docid: u32) -> Result<NamePlace, IndexError> {

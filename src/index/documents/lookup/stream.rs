@@ -2,7 +2,7 @@
 
 use super::{BODY, LookupLayout, LookupPair, PAIR_BYTES, START_BYTES};
 use crate::index::deletions::{Deletions, LiveRun};
-use crate::index::documents::ramps::RampWindow;
+use crate::index::documents::ramps::{NamePlace, RampWindow};
 use crate::index::error::IndexError;
 use crate::index::files::packed::{self, FilePlace};
 use crate::index::files::window::FileWindow;
@@ -36,7 +36,8 @@ pub(crate) struct LookupStream {
 
 const WINDOW_BYTES: usize = 64 << 10;
 const BUCKETS_BYTES: usize = 4 << 10;
-const NAMES_BYTES: usize = 256;
+/// Names of a block are read in one go, if they have no more bytes.
+const NAMES_BYTES: usize = if cfg!(test) { 64 } else { 4 << 10 };
 
 impl LookupStream {
     /// Of names whose hashes are in a range.
@@ -67,8 +68,7 @@ impl LookupStream {
             None => run.documents,
         };
         let names = OpenFile::open(run.path(generation, FileKind::Names))?;
-        let open = FileWindow::open;
-        let ends = RampWindow::open(generation, run, FileKind::Ends, NAMES_BYTES, open)?;
+        let ends = RampWindow::open_for_good(generation, run, FileKind::Ends)?;
         let (deletions, first_docid, next) = (deletions.clone(), run.first_docid, [None; 2]);
         let mut stream = Self {
             layout,
@@ -99,14 +99,23 @@ impl LookupStream {
 
     pub(crate) fn next_document(&mut self) -> Result<(u32, u128), IndexError> {
         let docid = self.next[0].map_or(0, |[_, docid]| docid);
+        let place = self.ends.name(docid)?;
+        let NamePlace { front, front_end, start, end } = place;
         let mut hash = XxHash3_128::new();
         let mut buffer = [0; NAMES_BYTES];
-        for Range { start: mut at, end } in self.ends.name(docid)?.parts() {
-            while at < end {
-                let here = usize::try_from(end - at).unwrap_or(NAMES_BYTES).min(NAMES_BYTES);
-                self.names.read(BODY + at, &mut buffer[..here])?;
-                hash.write(&buffer[..here]);
-                at += here as u64;
+        let block = usize::try_from(end - front).ok().and_then(|bytes| buffer.get_mut(..bytes));
+        if let Some(block) = block {
+            self.names.read(BODY + front, block)?;
+            hash.write(&block[..(front_end - front) as usize]);
+            hash.write(&block[(start - front) as usize..]);
+        } else {
+            for Range { start: mut at, end } in place.parts() {
+                while at < end {
+                    let here = usize::try_from(end - at).unwrap_or(NAMES_BYTES).min(NAMES_BYTES);
+                    self.names.read(BODY + at, &mut buffer[..here])?;
+                    hash.write(&buffer[..here]);
+                    at += here as u64;
+                }
             }
         }
         Ok((self.first_docid.saturating_add(docid), hash.finish_128()))
