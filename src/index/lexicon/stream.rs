@@ -26,7 +26,8 @@ pub struct StreamedTerm<'a> {
     pub list: TermEntry,
 }
 
-/// All terms of a lexicon, or those of a range, in order, by positioned reads. Memory: the window, and 4 KB.
+/// All terms of a lexicon, or those of a range, in order, by positioned reads. Memory: the window,
+/// and 4 KB.
 ///
 /// It accepts nothing but what [`LexiconWriter`](super::LexiconWriter) writes: rising terms, front
 /// coding that shares all it can, full blocks, tables and totals that agree.

@@ -152,9 +152,9 @@ pub(crate) struct RunWriter {
     postings: GatheredFile,
     positions: Option<GatheredFile>,
     sources: Vec<ChunkQueue>,
-    /// Of each source that has not ended the collection of its [turn](ChunkQueue::turn), its number,
-    /// and whether the chunk is there: of two with the same collection the first one has the lesser
-    /// terms.
+    /// Of each source that has not ended the collection of its [turn](ChunkQueue::turn), its
+    /// number, and whether the chunk is there: of two with the same collection the first one has
+    /// the lesser terms.
     turns: BTreeSet<(u16, usize, bool)>,
 }
 
