@@ -1,8 +1,8 @@
 //! Merges runs to one by several threads. Neighbouring trie collections are a *part*, or
-//! neighbouring terms of a collection that is larger than that; threads claim parts in order, merge
-//! them and lay out the result, and the caller's thread places it in the run ([`RunWriter`]). What a
-//! thread has made and is not written is bounded. The thread with the least unwritten part waits for
-//! nobody, since all that it makes is placed at once.
+//! neighbouring terms of a collection that is larger than that; threads claim parts in order,
+//! merge them and lay out the result, and the caller's thread places it in the run
+//! ([`RunWriter`]). What a thread has made and is not written is bounded. The thread with the
+//! least unwritten part waits for nobody, since all that it makes is placed at once.
 
 use super::lengths::Lengths;
 use super::renumbering::{LIST_BYTES, POSITIONS_BYTES, Renumbering};
