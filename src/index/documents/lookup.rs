@@ -139,32 +139,33 @@ impl NameLookup {
         self.layout.at(pair)
     }
 
-    /// The packed pairs of a bucket, in blocks that are verified.
-    fn bucket(&self, bucket: u32) -> Result<&[u8], IndexError> {
+    /// The packed pairs of a bucket, in blocks that are verified, and the place of the first.
+    fn bucket(&self, bucket: u32) -> Result<(u32, &[u8]), IndexError> {
         let entries = self.map.checked_array::<u32>(self.layout.entry(bucket), 2)?;
         let pairs = self.layout.pairs(self.map.path(), bucket, [entries[0], entries[1]])?;
         let bytes = PAIR_BYTES * pairs.len() as u64;
-        self.map.checked(self.layout.at(pairs.start), bytes)
+        Ok((pairs.start, self.map.checked(self.layout.at(pairs.start), bytes)?))
     }
 
-    /// All pairs whose hashes are in a range, by rising hash and docid, bucket by bucket.
+    /// All pairs whose hashes are in a range, by rising hash and docid, and their places among all.
     ///
     /// # Errors
     /// `Damaged`.
     pub(super) fn each(
         &self,
         hashes: Range<u64>,
-        mut take: impl FnMut(LookupPair) -> Result<(), IndexError>,
+        mut take: impl FnMut(u32, LookupPair) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
         let Some(last) = hashes.end.checked_sub(1).filter(|last| *last >= hashes.start) else {
             return Ok(());
         };
         let [first, last] = [hashes.start, last].map(|hash| hash.min(u32::MAX.into()) as u32);
         for bucket in self.layout.bucket(first)..=self.layout.bucket(last) {
-            for packed in self.bucket(bucket)?.chunks_exact(PAIR_BYTES as usize) {
+            let (first, pairs) = self.bucket(bucket)?;
+            for (place, packed) in (first..).zip(pairs.chunks_exact(PAIR_BYTES as usize)) {
                 let pair = self.layout.pair(bucket, packed);
                 if hashes.contains(&pair[0].into()) {
-                    take(pair)?;
+                    take(place, pair)?;
                 }
             }
         }
@@ -178,7 +179,7 @@ impl NameLookup {
 
     pub(super) fn of_hash(&self, hash: u32) -> Result<impl Iterator<Item = u32> + '_, IndexError> {
         let (layout, number) = (self.layout, self.layout.bucket(hash));
-        let (pairs, _) = self.bucket(number)?.as_chunks::<{ PAIR_BYTES as usize }>();
+        let (pairs, _) = self.bucket(number)?.1.as_chunks::<{ PAIR_BYTES as usize }>();
         let pair = move |packed: &[u8; PAIR_BYTES as usize]| layout.pair(number, packed);
         let first = pairs.partition_point(|packed| pair(packed)[0] < hash);
         let pairs = pairs[first..].iter().map(pair);

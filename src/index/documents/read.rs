@@ -7,7 +7,7 @@ use super::moves::{Move, Moves, Relocated};
 use super::ramps::{NamePlace, RampMap};
 use crate::codec::prefetch::prefetch_at;
 use crate::codec::ramp::BLOCK;
-use crate::crew::cores;
+use crate::crew::{Crew, cores};
 use crate::index::error::IndexError;
 use crate::index::files::map::{Map, verify_all};
 use crate::index::files::storage::FileEntry;
@@ -19,6 +19,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) const BODY: u64 = HEADER_BYTES as u64;
+
+/// Names that a thread looks at, at least.
+const LEAST_LOOKED_UP: u32 = 1 << 16;
 
 /// The documents of one run, mapped, with docids and inputs from the run's first; clones share what
 /// is open. Memory: 4 bytes a document, beside what is mapped.
@@ -313,9 +316,9 @@ impl RunDocuments {
     pub(crate) fn hashed_names(
         &self,
         hashes: Range<u64>,
-        take: impl FnMut([u32; 2]) -> Result<(), IndexError>,
+        mut take: impl FnMut([u32; 2]) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
-        self.lookup.each(hashes, take)
+        self.lookup.each(hashes, |_, pair| take(pair))
     }
 
     /// The documents of this name, rising.
@@ -337,25 +340,38 @@ impl RunDocuments {
 
     /// Checks that the look-up has all documents in order of their names' hashes.
     pub(crate) fn check_lookup(&self) -> Result<(), IndexError> {
-        let (mut before, mut number) = (None, 0);
         let damaged = |at, expected: &str, found: String| {
             Err(IndexError::damaged(self.lookup.map().path(), at, expected, found))
         };
-        self.lookup.each(0..1 << 32, |[hash, docid]| {
-            let is_right = docid < self.documents && short_hash(&self.name(docid)?) == hash;
-            // As many rising pairs as documents name each of these once.
-            if !is_right || before.is_some_and(|before| before >= [hash, docid]) {
-                let expected = "a document with the hash of its name, behind those before";
-                let found = format!("document {docid} with {hash:08x}");
-                return damaged(self.lookup.place_of(number), expected, found);
-            }
-            before = Some([hash, docid]);
-            number += 1;
-            Ok(())
-        })?;
-        match number == self.documents {
+        let threads = cores().min((self.documents / LEAST_LOOKED_UP) as usize + 1);
+        let parts = 8 * threads as u64;
+        let check = |name: &mut Vec<u8>, part: usize| {
+            let border = |part| (part << 32) / parts;
+            let (mut before, mut pairs) = (None, 0);
+            self.lookup.each(border(part as u64)..border(part as u64 + 1), |at, pair| {
+                let [hash, docid] = pair;
+                name.clear();
+                if docid < self.documents {
+                    self.name_parts(docid)?.iter().for_each(|part| name.extend_from_slice(part));
+                }
+                let is_right = docid < self.documents && short_hash(name) == hash;
+                // As many rising pairs as documents name each of these once.
+                if !is_right || before.is_some_and(|before| before >= pair) {
+                    let expected = "a document with the hash of its name, behind those before";
+                    let found = format!("document {docid} with {hash:08x}");
+                    return damaged(self.lookup.place_of(at), expected, found);
+                }
+                before = Some(pair);
+                pairs += 1;
+                Ok(())
+            })?;
+            Ok(pairs)
+        };
+        let pairs: Vec<u32> = Crew::new("names").in_order(threads, parts as usize, check)?;
+        let pairs = pairs.into_iter().map(u64::from).sum::<u64>();
+        match pairs == u64::from(self.documents) {
             true => Ok(()),
-            false => damaged(BODY, "buckets of all documents", format!("{number} of them")),
+            false => damaged(BODY, "buckets of all documents", format!("{pairs} of them")),
         }
     }
 

@@ -165,7 +165,7 @@ proptest! {
         let expected: Vec<_> =
             pairs.into_iter().filter(|pair| hashes.contains(&pair[0].into())).collect();
         let mut found = Vec::new();
-        let take = |pair| {
+        let take = |_, pair| {
             found.push(pair);
             Ok(())
         };

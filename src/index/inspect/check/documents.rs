@@ -70,11 +70,11 @@ impl Check<'_> {
 
     fn names(&mut self, run: &RunEntry, documents: &RunDocuments) {
         for docid in 0..documents.len() {
-            let Some(name) = self.note(documents.name(docid)) else { return };
-            if std::str::from_utf8(&name).is_err() && !self.full() {
+            let Some(parts) = self.note(documents.name_parts(docid)) else { return };
+            if parts.iter().any(|part| std::str::from_utf8(part).is_err()) && !self.full() {
                 let at = documents.place_of_name(docid);
                 let file = run.file(FileKind::Names);
-                self.damaged(&file, at, "a name in UTF-8", name.escape_ascii());
+                self.damaged(&file, at, "a name in UTF-8", parts.concat().escape_ascii());
             }
         }
     }
