@@ -50,7 +50,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let wanted = Wanted { k: args.k, syntax: args.syntax, ..Wanted::default() };
     let found = explain(&snapshot, &wanted, &query, docid)?;
     let documents = snapshot.generation().documents();
-    let name = String::from_utf8_lossy(documents.name(docid)?);
+    let name = documents.name(docid)?;
+    let name = String::from_utf8_lossy(&name);
     let mut object = serde_json::to_value(&found)?;
     object["name"] = (&*name).into();
     object["query"] = query.into();

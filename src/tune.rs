@@ -490,7 +490,7 @@ fn measure_one(
         let named = hits.iter().map(|hit| Ok((documents.name(hit.docid)?, hit.score)));
         let named = named.collect::<Result<Vec<_>, EvaluateError>>()?.into_iter();
         let others = named.filter(|(name, _)| !goal.remove_query || *name != qid.as_bytes());
-        others.take(goal.k).for_each(|(name, score)| ranking.add(qid, name, score));
+        others.take(goal.k).for_each(|(name, score)| ranking.add(qid, &name, score));
         let ranked = ranking.ranking(qid, judged)?;
         lost += usize::from(!ranked.finds_judged());
         values.push(goal.measure.of(&ranked, judged));

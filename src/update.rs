@@ -420,7 +420,7 @@ impl Change<'_> {
             for run in &manifest.runs {
                 let documents = RunDocuments::open_mapped(folder, run)?;
                 for docid in 0..documents.len() {
-                    replaced.extend(find(documents.name(docid)?)?.0);
+                    replaced.extend(find(&documents.name(docid)?)?.0);
                 }
             }
         }

@@ -96,19 +96,20 @@ impl Found {
 
     fn name(&self, at: usize) -> PyResult<Cow<'_, str>> {
         let name = self.snapshot.generation().documents().name(self.hits.docids[at]);
-        Ok(String::from_utf8_lossy(name.map_err(|error| of_index(&error))?))
+        let name = name.map_err(|error| of_index(&error))?;
+        Ok(String::from_utf8_lossy(&name).into_owned().into())
     }
 
     /// What is made of the names of some hits, which are looked up by their places among these.
-    pub(crate) fn with_names<'a, T>(
-        &'a self,
+    pub(crate) fn with_names<T>(
+        &self,
         (start, end): (usize, usize),
-        make: impl FnOnce(&dyn Fn(usize) -> Cow<'a, str>) -> PyResult<T>,
+        make: impl for<'a> FnOnce(&dyn Fn(usize) -> Cow<'a, str>) -> PyResult<T>,
     ) -> PyResult<T> {
         let docids = &self.hits.docids[start..end];
-        let failed = OnceCell::new();
+        let (names, failed) = <(OnceCell<_>, OnceCell<_>)>::default();
         let documents = self.snapshot.generation().documents();
-        let made = make(&documents.names(|at| docids.get(at).copied(), &failed));
+        let made = make(&documents.names(|at| docids.get(at).copied(), (&names, &failed)));
         failed.into_inner().map_or(made, |error| Err(of_index(&error)))
     }
 

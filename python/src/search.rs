@@ -141,7 +141,7 @@ impl Many<'_, '_> {
             let failed = OnceCell::new();
             let is_other = |query: usize, docid: u32| {
                 let name = documents.name(docid).map_err(|error| _ = failed.set(error));
-                name != Ok(queries[query].0.as_bytes())
+                name.as_deref() != Ok(queries[query].0.as_bytes())
             };
             found.keep(k, is_other);
             failed.into_inner().map_or(Ok(()), |error| Err(of_index(&error)))?;

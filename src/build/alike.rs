@@ -13,6 +13,7 @@ use crate::index::generations::manifest::Manifest;
 use crate::index::merge::count_distinct_terms;
 use bytemuck::{AnyBitPattern, NoUninit, Pod, Zeroable};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use twox_hash::XxHash3_128;
@@ -69,9 +70,8 @@ impl HashRange {
         (u64::from(self.part) << 32) / u64::from(self.parts)
     }
 
-    fn has(self, hash: u32) -> bool {
-        let next = Self { part: self.part + 1, ..self };
-        (self.start()..next.start()).contains(&hash.into())
+    fn hashes(self) -> Range<u64> {
+        self.start()..Self { part: self.part + 1, ..self }.start()
     }
 }
 
@@ -92,10 +92,10 @@ fn names(folder: &Path, manifest: &Manifest, range: HashRange) -> Result<Vec<u32
     let mut hashes = Vec::new();
     for run in &manifest.runs {
         let documents = RunDocuments::open_mapped(folder, run)?;
-        let pairs = documents.lookup();
-        let start = pairs.partition_point(|[hash, _]| u64::from(*hash) < range.start());
-        let pairs = pairs[start..].iter().take_while(|[hash, _]| range.has(*hash));
-        hashes.extend(pairs.map(|[hash, _]| *hash));
+        documents.hashed_names(range.hashes(), |[hash, _]| {
+            hashes.push(hash);
+            Ok(())
+        })?;
     }
     // Runs are in order, which this finds and merges.
     hashes.sort();
@@ -110,15 +110,13 @@ fn shared(
     let mut named = Vec::new();
     for run in &manifest.runs {
         let documents = RunDocuments::open_mapped(folder, run)?;
-        let mut pairs = documents.lookup();
-        for hash in hashes {
-            let start = pairs.partition_point(|[other, _]| other < hash);
-            pairs = &pairs[start..];
-            for [_, docid] in pairs.iter().take_while(|[other, _]| other == hash) {
-                let name = XxHash3_128::oneshot(documents.name(*docid)?);
+        for hash in hashes.iter().copied().map(u64::from) {
+            documents.hashed_names(hash..hash + 1, |[_, docid]| {
+                let name = XxHash3_128::oneshot(&documents.name(docid)?);
                 let name = [name as u64, (name >> 64) as u64];
                 named.push((name, run.first_docid + docid));
-            }
+                Ok(())
+            })?;
         }
     }
     named.sort_unstable();
@@ -142,7 +140,7 @@ fn terms(
     let mut hashes = Vec::new();
     count_distinct_terms(&runs, LEXICON_BYTES, |(collection, suffix)| {
         let hash = XxHash3_128::oneshot_with_seed(collection.into(), suffix);
-        if range.has((hash >> 96) as u32) {
+        if range.hashes().contains(&((hash >> 96) as u64)) {
             hashes.push([(hash >> 64) as u64, hash as u64]);
         }
         Ok(true)

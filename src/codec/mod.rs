@@ -11,6 +11,7 @@
 //! | [`vbyte`] | none | 128, 64, 512 | simple |
 //!
 //! [`bits`] and [`unary`] are their parts. [`positions`] codes what stands beside postings.
+//! [`ramp`] is for places of documents.
 
 pub(crate) mod bits;
 pub mod bp128;
@@ -22,6 +23,7 @@ pub(crate) mod newpfd;
 pub(crate) mod pfor;
 pub(crate) mod positions;
 pub(crate) mod prefetch;
+pub(crate) mod ramp;
 pub(crate) mod rice;
 #[cfg(test)]
 mod tests;

@@ -146,7 +146,7 @@ pub fn export(
     for docid in generation.live() {
         message.clear();
         number(&mut message, 1, numbers[docid as usize].into());
-        bytes(&mut message, 2, documents.name(docid)?);
+        bytes(&mut message, 2, &documents.name(docid)?);
         number(&mut message, 3, documents.length(docid).unwrap_or_default().into());
         put(out, &message)?;
     }

@@ -1,6 +1,7 @@
 //! The documents of a run: names, lengths, places in the input, hashes of their content, and who
-//! has a name, in six arrays with an entry for each document (`docs/index-format.md`, Documents).
+//! has a name, in six files (`docs/index-format.md`, Documents).
 
+mod blocks;
 pub(crate) mod duplicates;
 pub(crate) mod fields;
 pub(crate) mod lookup;
@@ -8,13 +9,14 @@ pub(crate) mod moves;
 pub(crate) mod names;
 pub(crate) mod pieces;
 mod placed;
+pub(crate) mod ramps;
 mod read;
 mod table;
 #[cfg(test)]
 mod tests;
 mod write;
 
-pub(crate) use placed::{DocumentColumns, DocumentsPlace, PlacedDocuments};
+pub(crate) use placed::{DocumentColumns, PlacedDocuments};
 pub(crate) use read::RunDocuments;
 pub(crate) use table::Documents;
 pub(crate) use write::DocumentsWriter;

@@ -6,7 +6,7 @@ use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::path::{Path, PathBuf};
 
 /// The version that is written, and the only one that is read.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 pub(crate) const MAGIC: [u8; 8] = *b"MILLRACE";
 pub(crate) const HEADER_BYTES: usize = 64;
 /// Sections are padded to a multiple of this many bytes.
@@ -397,14 +397,14 @@ mod tests {
         let mut bytes = header().encode();
         assert_eq!(parse(FileKind::Names, &bytes), "runs/0: byte 8: expected NAME, found LEXI");
         bytes[12] = 9;
-        let wrong = "runs/0: byte 12: expected version 4, found 9";
+        let wrong = "runs/0: byte 12: expected version 5, found 9";
         assert_eq!(parse(FileKind::Lexicon, &bytes), wrong);
         // Another program has sealed it, in its own way or in ours.
         bytes[61] ^= 1;
-        assert!(parse(FileKind::Lexicon, &bytes).contains("format version 9 is newer than 4"));
+        assert!(parse(FileKind::Lexicon, &bytes).contains("format version 9 is newer than 5"));
         let crc = crc32fast::hash(&bytes[..60]);
         bytes[60..].copy_from_slice(&crc.to_le_bytes());
-        assert!(parse(FileKind::Lexicon, &bytes).contains("format version 9 is newer than 4"));
+        assert!(parse(FileKind::Lexicon, &bytes).contains("format version 9 is newer than 5"));
         let foreign = [b'%'; 64];
         assert!(parse(FileKind::Names, &foreign).contains("byte 0: expected MILLRACE"));
     }

@@ -16,7 +16,7 @@ pub(crate) mod tests;
 mod write;
 
 pub(crate) use code::{BlockStart, CodedTerms, TermCoder};
-pub(crate) use parts::{cut, expect_totals, parts_of};
+pub(crate) use parts::{TermRange, cut, expect_totals, parts_of, pieces_of};
 pub(crate) use read::{Lexicon, TermPlace};
 pub(crate) use stream::LexiconStream;
 pub(crate) use write::LexiconWriter;

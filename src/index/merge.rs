@@ -13,9 +13,9 @@
 //!
 //! Documents that a generation leaves out go here: the others are renumbered.
 //!
-//! Where there is memory for it, several threads merge neighbouring trie collections each and lay
-//! out the result; one places each part in the run, and others gather, sum and write, as when a run
-//! is flushed (`index/run/write.rs`).
+//! Where there is memory for it, several threads merge neighbouring trie collections each, or terms
+//! of a large one, and lay out the result; one places each part in the run, and others gather, sum
+//! and write, as when a run is flushed (`index/run/write.rs`).
 
 mod documents;
 mod lengths;

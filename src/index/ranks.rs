@@ -64,10 +64,10 @@ impl RanksFound {
 ///
 /// # Errors
 /// `Damaged` where a line is none; `Lacks` if no document is named, or the memory is too small.
-pub(crate) fn read_ranks<'a>(
+pub(crate) fn read_ranks<N: AsRef<[u8]>>(
     from: &RanksFile,
     documents: usize,
-    names: impl Iterator<Item = Result<&'a [u8], IndexError>>,
+    names: impl Iterator<Item = Result<N, IndexError>>,
     memory_bytes: u64,
 ) -> Result<(Vec<f32>, RankCounts), IndexError> {
     let path = &*from.path;
@@ -88,7 +88,7 @@ pub(crate) fn read_ranks<'a>(
     for (docid, name) in (0..).zip(names) {
         plain_name.clear();
         let blank = |&byte: &u8| if matches!(byte, b'\t' | b'\n' | b'\r') { b' ' } else { byte };
-        plain_name.extend(name?.iter().map(blank));
+        plain_name.extend(name?.as_ref().iter().map(blank));
         same.push(*first.entry(XxHash3_128::oneshot(&plain_name)).or_insert(docid));
     }
     let mut counts = RankCounts::default();

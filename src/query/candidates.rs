@@ -43,7 +43,7 @@ impl CandidatesByQuery {
         for docid in snapshot.share().start..snapshot.share().end.min(documents.len()) {
             let name = documents.name(docid)?;
             let is_live = snapshot.norms()[docid as usize].is_finite();
-            if let Some(&place) = places.get(&*one_word(name)).filter(|_| is_live) {
+            if let Some(&place) = places.get(&*one_word(&name)).filter(|_| is_live) {
                 docids[place].push(docid);
             }
         }

@@ -89,7 +89,7 @@ impl Index {
         let documents = snapshot.generation().documents();
         let named = |hit: &Hit| {
             let name = documents.name(hit.docid)?;
-            Ok(NamedHit::new(*hit, String::from_utf8_lossy(name).into_owned()))
+            Ok(NamedHit::new(*hit, String::from_utf8_lossy(&name).into_owned()))
         };
         let hits = hits.iter().map(named).collect();
         lock(&self.state).idle.push(searcher);

@@ -354,10 +354,17 @@ fn looked_at(_: &&str) {
 }
 
 /// Refuses a text that is no query: of more terms than there may be, each of a byte at least, with
-/// a wrong weight, or with wrong operators.
-pub(crate) fn check(snapshot: &Arc<Snapshot>, wanted: Wanted, text: &str) -> Result<(), String> {
+/// a wrong weight, or with wrong operators. One that `was_read` was checked there for weights of
+/// words, and is not looked at here: it may be in the memory of another core.
+pub(crate) fn check(
+    snapshot: &Arc<Snapshot>,
+    wanted: Wanted,
+    text: &str,
+    was_read: bool,
+) -> Result<(), String> {
     match text.len() > MOST_TERMS || wanted.syntax != Syntax::Words {
         true => Plan::of_text(snapshot, wanted, text).map(|_| ()),
+        false if was_read && !snapshot.has_given_terms() => Ok(()),
         false => weighted::check(text, snapshot.has_given_terms()),
     }
 }

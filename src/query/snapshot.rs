@@ -52,8 +52,10 @@ impl Scoring {
 /// `score::weight`).
 const LEAST_SCORE: f32 = f32::from_bits(1);
 
-/// A generation that is ready for queries.
+/// A generation that is ready for queries. Every query counts as one of its owners, on whichever
+/// core it is: that must not touch the lines of memory that all read.
 #[derive(Debug)]
+#[repr(align(128))]
 pub struct Snapshot {
     generation: Arc<Generation>,
     whole: WholeCollection,

@@ -81,7 +81,7 @@ impl TermStatistics {
             }
         })?;
         for row in &mut first {
-            row.name = String::from_utf8_lossy(documents.name(row.docid)?).into_owned();
+            row.name = String::from_utf8_lossy(&documents.name(row.docid)?).into_owned();
         }
         let norms = BoundNorms::new(bm25, mean);
         let mut bound = 0f32;

@@ -62,7 +62,7 @@ pub(super) fn for_each_name(
     for (place, LiveRun { run, deletions }) in runs.iter().enumerate() {
         let documents = RunDocuments::open_mapped(generation, run)?;
         for docid in (0..documents.len()).filter(|&docid| !deletions.contains(docid)) {
-            take(place, docid, documents.name(docid)?)?;
+            take(place, docid, &documents.name(docid)?)?;
         }
     }
     Ok(())

@@ -201,7 +201,7 @@ impl Publishing<'_> {
             let documents = RunDocuments::open_mapped(draft.folder(), &draft.runs()[place])?;
             let mut docids = Vec::new();
             for docid in 0..documents.len() {
-                if names.of(documents.name(docid)?)?.into_iter().any(is_by_call) {
+                if names.of(&documents.name(docid)?)?.into_iter().any(is_by_call) {
                     docids.push(docid);
                 }
             }

@@ -138,7 +138,7 @@ fn explanation(
     let found = explain(&snapshot, &wanted, asked_text, docid).map_err(failed)?;
     let name = generation.documents().name(docid).map_err(failed)?;
     let mut object = serde_json::to_value(&found).map_err(|error| bug(&error))?;
-    object["name"] = String::from_utf8_lossy(name).into();
+    object["name"] = String::from_utf8_lossy(&name).into();
     object["query"] = text.into();
     object["k"] = wanted.k.into();
     object["score_name"] = snapshot.scoring().score.name().into();

@@ -1,9 +1,9 @@
 //! An index that a program of this format once wrote is opened, this program still writes the same
 //! bytes, and an index of the format before is refused with one line.
 //!
-//! `tests/build/golden/format-4` was written by
-//! `millrace build --index format-4 --block-size 64 - <input.jsonl`, without its `LOCK`;
-//! `tests/build/golden/format-3` is what a program of format 3 says of the same, without the files.
+//! `tests/build/golden/format-5` was written by
+//! `millrace build --index format-5 --block-size 64 - <input.jsonl`, without its `LOCK`;
+//! `tests/build/golden/format-4` is what a program of format 4 says of the same, without the files.
 
 use crate::support::sound::{ask, assert_sound};
 use crate::support::{Scratch, args, generation, millrace, vectors_by_topics};
@@ -15,7 +15,7 @@ fn golden(name: &str) -> PathBuf {
 
 #[test]
 fn an_old_index_is_read_and_written_as_it_was() {
-    let old = golden("format-4");
+    let old = golden("format-5");
     assert_sound(&old, "golden");
     let queries = ["mill water".to_string(), "北京 runs".to_string()];
     let answers = ask(&old, true, &queries).unwrap();
@@ -154,8 +154,8 @@ fn bounds_of_vectors_are_read_and_written_as_they_were() {
 }
 
 #[test]
-fn an_index_of_format_3_is_refused_with_one_line() {
-    let old = golden("format-3");
+fn an_index_of_format_4_is_refused_with_one_line() {
+    let old = golden("format-4");
     for job in ["info", "check", "merge", "query"] {
         // A merge would make a file of its own.
         let scratch = Scratch::new();
@@ -165,7 +165,7 @@ fn an_index_of_format_3_is_refused_with_one_line() {
             std::fs::copy(old.join(name), index.join(name)).unwrap();
         }
         let outcome = millrace(args![job, "--quiet", "--index", index]).run().expect_status(1);
-        let line = "format version 3 is older than 4, the only one that this program reads";
+        let line = "format version 4 is older than 5, the only one that this program reads";
         assert!(outcome.stderr.contains(line), "{job}: {outcome:?}");
         // A check also counts its problems.
         let lines = if job == "check" { 2 } else { 1 };

@@ -178,7 +178,7 @@ fn documents_in_memory_are_named_and_known_as_such() {
     assert_eq!((report.documents, report.empty_documents), (3, 1));
     let generation = Generation::open(&index).unwrap();
     let name =
-        |docid| String::from_utf8_lossy(generation.documents().name(docid).unwrap()).into_owned();
+        |docid| String::from_utf8_lossy(&generation.documents().name(docid).unwrap()).into_owned();
     assert_eq!([0, 1, 2].map(name), ["memory:1", "name\nwith a line feed", "memory:3"]);
     assert_eq!(DocumentRow::of(&generation, 0).unwrap().input, "(memory)");
 }

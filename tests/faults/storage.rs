@@ -268,7 +268,7 @@ fn a_full_disk_ends_the_job() {
     let disk = set.scratch.path("disk");
     std::fs::create_dir(&disk).unwrap();
     let mut mount = Command::new("mount");
-    mount.args(["-t", "tmpfs", "-o", "size=1800k", "none"]).arg(&disk);
+    mount.args(["-t", "tmpfs", "-o", "size=1200k", "none"]).arg(&disk);
     if !mount.output().is_ok_and(|output| output.status.success()) {
         return println!("skipped: a small disk cannot be mounted here");
     }
@@ -283,7 +283,7 @@ fn fill(set: &OldAndNew, disk: &Path) {
     set.build_into(&index, &small).ok();
     let ballast = disk.join("ballast");
     // Less and less room: the large collection never fits, and at last not one file does.
-    for kilobytes in [0, 400, 900, 1400, 1620] {
+    for kilobytes in [0, 300, 600, 900, 1030] {
         std::fs::write(&ballast, vec![1; kilobytes << 10]).unwrap();
         for runs in ["1", "1000000000"] {
             let build = set.build_into(&index, &set.new).env("MILLRACE_RUN_LIMIT", runs);

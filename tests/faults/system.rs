@@ -88,15 +88,31 @@ fn a_file_that_is_cut_under_its_map_is_named() {
     }
 }
 
-/// An index whose names, of nine bytes each, and their ends are in two blocks of 64 KiB, and the
+/// Some 9 and 31 bytes long, in no order.
+fn long_or_short(n: u32) -> String {
+    let hash = (n ^ n >> 5).wrapping_mul(0x85eb_ca6b);
+    let digits = if (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35) >> 31 == 0 { 8 } else { 30 };
+    format!("d{n:0digits$}")
+}
+
+/// An index whose names and the rests of their ends are in more blocks than one of 64 KiB, and the
 /// number of the last document.
 fn build_blocks(scratch: &Scratch) -> (PathBuf, u32) {
-    let last = 8999;
-    let line = |n| format!("{{\"id\": \"d{n:08}\", \"contents\": \"mill {n} race\"}}\n");
+    let last = 79_999;
+    let line =
+        |n| format!("{{\"id\": \"{}\", \"contents\": \"mill {n} race\"}}\n", long_or_short(n));
     let source = scratch.write("docs/a.jsonl", (0..=last).map(line).collect::<String>());
     let index = scratch.path("idx");
     millrace(args!["build", "--index", &index, "--memory", "64M", "-w", "2", source]).ok();
+    let rests = run_file(&index, "ends").metadata().unwrap().len() - 32 * 80_000 / 128;
+    assert!(rests > 66_000, "{rests} bytes of rests");
     (index, last)
+}
+
+/// Where the last byte of the name of a document of the first block lies, whose names all begin
+/// with five zeros.
+fn last_byte(n: u32) -> u64 {
+    64 + 6 + (0..=n).map(|n| long_or_short(n).len() as u64 - 6).sum::<u64>() - 1
 }
 
 /// A block of names is verified before the first of them is read, so that no answer has another
@@ -104,34 +120,37 @@ fn build_blocks(scratch: &Scratch) -> (PathBuf, u32) {
 #[test]
 fn names_that_rot_while_they_are_open_are_no_answer() {
     let scratch = Scratch::new();
+    let (index, last) = build_blocks(&scratch);
+    let named = |n: u32| format!(" {} ", long_or_short(n));
     // The name of document 7 and what tells its place; the last of each are of other documents.
-    let names = ("names", [64 + 9 * 7, 64 + 9 * 7 + 8, 64 + 9 * 6, 64 + 9 * 900]);
-    let ends = ("ends", [64 + 8 * 6, 64 + 8 * 7 + 7, 64 + 8 * 5, 64 + 8 * 900]);
+    let names = ("names", [last_byte(7), 64, last_byte(6), 64 + 9 * 900]);
+    let ends = ("ends", [64 + 6, 64 + 7, 64 + 5, 64 + 900]);
     for (kind, places) in [names, ends] {
         for (number, place) in places.into_iter().enumerate() {
-            let (index, last) = build_blocks(&scratch);
             let (mut child, mut ask) = queries(&index, Stdio::piped());
-            assert!(ask(&mut child, last).contains(&format!(" d{last:08} ")));
+            assert!(ask(&mut child, last).contains(&named(last)));
             // What was read once is not verified again.
             let was_read = number == 3;
-            assert!(!was_read || ask(&mut child, 7).contains(" d00000007 "));
+            assert!(!was_read || ask(&mut child, 7).contains(&named(7)));
             let file = run_file(&index, kind);
             let open = std::fs::File::options().read(true).write(true).open(&file).unwrap();
             let mut byte = [0];
             open.read_exact_at(&mut byte, place).unwrap();
             open.write_all_at(&[byte[0] ^ 1], place).unwrap();
-            assert!(ask(&mut child, last).contains(&format!(" d{last:08} ")));
+            assert!(ask(&mut child, last).contains(&named(last)));
+            let answer = ask(&mut child, 7);
+            drop(child.stdin.take());
             if was_read {
-                assert!(ask(&mut child, 7).contains(" d00000007 "), "{kind} {place}");
-                drop(child.stdin.take());
+                assert!(answer.contains(&named(7)), "{kind} {place}: {answer}");
                 assert_eq!(wait(&mut child, kind), Some(0));
-                continue;
+            } else {
+                assert_eq!(answer, "", "{kind} {place}");
+                assert_eq!(wait(&mut child, kind), Some(1));
+                let said = said(&mut child);
+                let expected = format!("{}: byte 64: expected 65472 bytes with", file.display());
+                assert!(said.contains(&expected), "{kind}: {said}");
             }
-            assert_eq!(ask(&mut child, 7), "", "{kind} {place}");
-            assert_eq!(wait(&mut child, kind), Some(1));
-            let said = said(&mut child);
-            let expected = format!("{}: byte 64: expected 65472 bytes with", file.display());
-            assert!(said.contains(&expected), "{kind}: {said}");
+            open.write_all_at(&byte, place).unwrap();
         }
     }
 }
@@ -140,8 +159,8 @@ fn names_that_rot_while_they_are_open_are_no_answer() {
 #[test]
 fn no_form_of_an_answer_has_a_name_that_rotted() {
     let scratch = Scratch::new();
+    let (index, last) = build_blocks(&scratch);
     for form in ["text", "jsonl", "tsv", "trec"] {
-        let (index, last) = build_blocks(&scratch);
         let mut child = Command::new(env!("CARGO_BIN_EXE_millrace"))
             .args(args!["query", "--index", &index, "-w", "2", "--format", form])
             .stdin(Stdio::piped())
@@ -153,23 +172,24 @@ fn no_form_of_an_answer_has_a_name_that_rotted() {
         let mut answers = BufReader::new(child.stdout.take().unwrap());
         writeln!(stdin, "{last}").unwrap();
         let mut line = String::new();
-        while !line.contains(&format!("d{last:08}")) {
+        while !line.contains(&long_or_short(last)) {
             line.clear();
             assert!(answers.read_line(&mut line).unwrap() > 0, "{form}");
         }
         let file = run_file(&index, "names");
         let open = std::fs::File::options().read(true).write(true).open(&file).unwrap();
-        let mut name = [0; 9];
-        open.read_exact_at(&mut name, 64 + 9 * 7).unwrap();
-        assert_eq!(&name, b"d00000007");
-        open.write_all_at(b"d00000008", 64 + 9 * 7).unwrap();
+        let mut digit = [0];
+        open.read_exact_at(&mut digit, last_byte(7)).unwrap();
+        assert_eq!(&digit, b"7");
+        open.write_all_at(b"8", last_byte(7)).unwrap();
         stdin.write_all(b"7\n").unwrap();
         drop(stdin);
         let rest = std::io::read_to_string(answers).unwrap();
-        assert!(!rest.contains("d00000008"), "{form}: {rest}");
+        assert!(!rest.contains("00008"), "{form}: {rest}");
         assert_eq!(wait(&mut child, form), Some(1));
         let said = said(&mut child);
         assert!(said.contains("names: byte 64: expected 65472 bytes with checksum"), "{said}");
+        open.write_all_at(b"7", last_byte(7)).unwrap();
     }
 }
 

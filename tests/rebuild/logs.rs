@@ -143,7 +143,7 @@ fn an_index_in_order_follows_its_sources() {
         let generation = Generation::open(&place.index()).unwrap();
         assert_eq!(generation.runs().len(), 1);
         assert_eq!(generation.manifest().order.as_ref().unwrap().name, "global");
-        assert_eq!(generation.documents().name(0).unwrap(), b"d2");
+        assert_eq!(&*generation.documents().name(0).unwrap(), b"d2");
         CachePlan::read(generation.path()).unwrap().expect("a plan");
     }
     let ranks = std::fs::read_to_string(place.index().join("rebuild/ranks.tsv")).unwrap();

@@ -92,7 +92,8 @@ fn names(index: &Path) -> BTreeSet<String> {
     let deleted: BTreeSet<u32> = generation.deleted().collect();
     let documents: u32 = generation.manifest().runs.iter().map(|run| run.documents).sum();
     let docids = (0..documents).filter(|docid| !deleted.contains(docid));
-    let name = |docid| String::from_utf8_lossy(generation.documents().name(docid).unwrap()).into();
+    let name =
+        |docid| String::from_utf8_lossy(&generation.documents().name(docid).unwrap()).into_owned();
     docids.map(name).collect()
 }
 

@@ -50,9 +50,9 @@ fn an_index_of_an_earlier_version_is_made_anew_once() {
     }
 }
 
-/// The index of a program of format 3, whose manifest alone is there.
-fn put_format_3(index: &Path) {
-    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/build/golden/format-3");
+/// The index of a program of format 4, whose manifest alone is there.
+fn put_format_4(index: &Path) {
+    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/build/golden/format-4");
     _ = std::fs::remove_dir_all(index);
     copy_folder(&old, index);
 }
@@ -72,10 +72,10 @@ fn an_index_of_an_older_format_is_made_anew_from_its_sources() {
     for more in ["", "[links]\nfrom = \"html\"\n[pagerank]\n"] {
         let place = Place::new(more);
         place.write("a.jsonl", 0..145);
-        put_format_3(&place.index());
+        put_format_4(&place.index());
         let status = place.status();
         assert_eq!((&status["generation"], &status["last"]), (&1.into(), &Value::Null));
-        assert_eq!(status["generation_made"], "2026-11-22T03:41:59Z");
+        assert_eq!(status["generation_made"], "2026-11-29T11:57:23Z");
         let planned = place.plan();
         assert_eq!(
             (&planned["how"]["whole"], &planned["documents"]),
@@ -91,7 +91,7 @@ fn an_index_of_an_older_format_is_made_anew_from_its_sources() {
         // It is kept, and not gone back to.
         let rollback = || millrace(args!["rollback", "--index", place.index()]);
         for job in [rollback(), rollback().args(["--to", "1"])] {
-            job.fails(1).says("gen-000001/manifest.json: format version 3 is older than 4");
+            job.fails(1).says("gen-000001/manifest.json: format version 4 is older than 5");
         }
         assert_eq!(place.documents(), 155);
         millrace(args!["check", "--index", place.index()]).ok();
@@ -105,7 +105,7 @@ fn an_index_of_an_older_format_is_made_anew_from_its_sources() {
 fn guards_compare_with_what_an_older_format_held() {
     let place = Place::new("");
     let says = "40 documents, fewer than 144 (90% of the 160 before): nothing was published";
-    put_format_3(&place.index());
+    put_format_4(&place.index());
     for option in ["--once", "--from-nothing"] {
         let told = place.run(option).expect_status(1);
         assert!(told.stderr.contains(says), "{told:?}");
@@ -118,7 +118,7 @@ fn guards_compare_with_what_an_older_format_held() {
     let report = place.scratch.path("report.json");
     millrace(&build).args(args!["--report", report]).ok();
     let place = Place::new("[guard]\nmin_documents = 10\nmin_tokens = \"0\"\n");
-    put_format_3(&place.index());
+    put_format_4(&place.index());
     place.run("--from-nothing").expect_status(0);
     assert_eq!(place.documents(), 40);
 }
@@ -127,23 +127,23 @@ fn guards_compare_with_what_an_older_format_held() {
 fn a_newer_format_is_refused_and_one_that_is_not_sealed_is_damage() {
     let place = Place::new("");
     place.once();
-    make_format(&place.index(), 3);
+    make_format(&place.index(), 4);
     let told = place.run("--once").expect_status(0);
     assert!(told.stderr.contains(OLDER), "{told:?}");
-    make_format(&place.index(), 5);
+    make_format(&place.index(), 6);
     let before = super::snapshot(&place.index());
     for option in ["--once", "--dry-run", "--from-nothing"] {
         let told = place.run(option).expect_status(1);
-        assert!(told.stderr.contains("format version 5 is newer than 4"), "{told:?}");
+        assert!(told.stderr.contains("format version 6 is newer than 5"), "{told:?}");
         assert!(super::snapshot(&place.index()) == before, "{option}");
     }
     // A changed digit is no older format.
-    make_format(&place.index(), 4);
+    make_format(&place.index(), 5);
     let path = generation(&place.index()).join("manifest.json");
     let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, text.replacen("\"format\": 4", "\"format\": 3", 1)).unwrap();
+    std::fs::write(&path, text.replacen("\"format\": 5", "\"format\": 4", 1)).unwrap();
     let told = place.run("--once").expect_status(1);
-    assert!(told.stderr.contains(": expected format 4, found 3"), "{told:?}");
+    assert!(told.stderr.contains(": expected format 5, found 4"), "{told:?}");
     place.run("--from-nothing").expect_status(0);
     assert_eq!(place.documents(), 40);
 }

@@ -55,7 +55,7 @@ pub(crate) fn write_documents<'scope>(
         }
         let bytes = batch.bytes();
         let path = |input| plan.input.path(input);
-        let Some(rows) = table.place(plan.strict, batch, input_name(&plan), path)? else {
+        let Some(rows) = table.place(plan.strict, batch, path)? else {
             wiring.flow.absorbed(bytes);
             return Ok(None);
         };

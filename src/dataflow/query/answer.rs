@@ -16,7 +16,7 @@
 //!   which has batches to make and answers to write.
 
 use super::context::{Context, FIRST};
-use super::desk::{DeskOutcome, QueryDesk, Request, TakenQuery};
+use super::desk::{DeskOutcome, QueryDesk, Request, TakenQuery, WaitingQueries};
 use super::local::Local;
 use super::waiter::Outcome;
 use crate::dataflow::control::{Cause, OperatorGuard};
@@ -26,7 +26,7 @@ use crate::index::error::IndexError;
 use crate::query::engines::engine::{Answer, Engines, Pace, QueryEngine, Wakers};
 use crate::query::plan::Planner;
 use crate::shown::chain;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use timely::container::CapacityContainerBuilder;
@@ -49,7 +49,7 @@ struct Answering<S, T, F> {
     planner: Planner,
     engine: Box<dyn QueryEngine>,
     /// Queries for which it has room, each with its batch.
-    taken: VecDeque<(u64, Request)>,
+    taken: WaitingQueries,
     answers: Vec<Answer>,
     /// What is ready to be handed out, with its batch.
     done: Vec<(u64, T)>,
@@ -111,13 +111,16 @@ where
         let mut asleep = false;
         move |input, output| {
             let Some(answering) = answering.as_mut() else { return };
+            let mut pieces = Vec::new();
             input.for_each(|cap, data| {
                 let batch = *cap.time();
                 open.entry(batch).or_insert_with(|| (cap.retain(0), 0)).1 += data.len();
-                let queries = data.drain(..).map(|Local(query)| query.into());
-                let waiting = answering.desk.push(batch, queries);
-                answering.engine.waiting(waiting);
+                pieces.push(data.drain(..).map(|Local(query)| (batch, query.into())).collect());
             });
+            if !pieces.is_empty() {
+                let waiting = answering.desk.push(pieces);
+                answering.engine.waiting(waiting);
+            }
             if std::mem::take(&mut asleep) {
                 answering.desk.awake(worker);
             }

@@ -284,7 +284,9 @@ impl Context {
         let why = match filter.map(|filter| snapshot.under(Some(filter))).transpose() {
             Err(FilterError::Index(error)) => return Err(error),
             Err(FilterError::Refused(why)) => Err(format!("has a filter that {why}")),
-            Ok(_) => listing.and_then(|_| check(snapshot, self.wanted_of(&query), &query.text)),
+            // What was read was checked there.
+            Ok(_) => listing
+                .and_then(|_| check(snapshot, self.wanted_of(&query), &query.text, query.at.0 > 0)),
         };
         Ok(match why {
             Ok(()) => Ok(query),

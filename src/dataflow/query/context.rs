@@ -96,7 +96,9 @@ pub struct Hooks {
     pub on_refused: Option<OnRefused>,
 }
 
+/// On lines of memory of its own: all workers write here for every query.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 pub(crate) struct QueryTally {
     /// Set if latencies are wanted.
     pub(crate) latencies: Option<Latencies>,

@@ -81,9 +81,15 @@ pub(crate) struct QueryDesk<S, T> {
     answers: Mutex<Vec<(u64, T)>>,
 }
 
+/// Queries, each with its batch.
+pub(crate) type WaitingQueries = VecDeque<(u64, Request)>;
+
 #[derive(Default)]
 struct DeskState {
-    waiting: VecDeque<(u64, Request)>,
+    /// As they came: what is taken whole is not copied while others wait for the lock.
+    pieces: VecDeque<WaitingQueries>,
+    /// Queries in all of them.
+    waiting: usize,
     idle: Vec<usize>,
     /// Workers that were woken, or have not begun, and have not looked for a query since.
     coming: Vec<usize>,
@@ -105,7 +111,7 @@ impl DeskState {
     /// Whether enough workers but the first are free for all queries that wait.
     fn has_others(&self) -> bool {
         let free = self.idle.iter().chain(&self.coming).filter(|&&worker| worker != FIRST);
-        self.waiting.len() <= free.count()
+        self.waiting <= free.count()
     }
 }
 
@@ -118,11 +124,13 @@ impl<S, T> QueryDesk<S, T> {
         Self { wakers, state, waiting, open, answers }
     }
 
-    /// Adds queries of a batch and wakes workers for all but one of them; returns how many wait.
-    pub(crate) fn push(&self, batch: u64, queries: impl IntoIterator<Item = Request>) -> usize {
+    /// Adds queries and wakes workers for all but one of them; returns how many wait.
+    pub(crate) fn push(&self, pieces: Vec<WaitingQueries>) -> usize {
+        let queries: usize = pieces.iter().map(VecDeque::len).sum();
         let mut state = lock(&self.state);
-        state.waiting.extend(queries.into_iter().map(|asked| (batch, asked)));
-        let waiting = state.waiting.len();
+        state.pieces.extend(pieces);
+        state.waiting += queries;
+        let waiting = state.waiting;
         self.waiting.store(waiting, Ordering::Relaxed);
         let woken = state.wake(waiting.saturating_sub(1));
         drop(state);
@@ -135,29 +143,36 @@ impl<S, T> QueryDesk<S, T> {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Takes the queries that have waited longest for a worker that has `room` for so many, and
-    /// returns how many wait behind them, for which others should be woken. A worker that `leaves`
-    /// queries to others takes none while enough of them are free.
+    /// Takes queries that have waited longest for a worker that has `room` for so many and none
+    /// `taken`, and returns how many wait behind them, for which others should be woken. A worker
+    /// that `leaves` queries to others takes none while enough of them are free.
     pub(crate) fn take(
         &self,
         worker: usize,
         leaves: bool,
         room: usize,
-        taken: &mut VecDeque<(u64, Request)>,
+        taken: &mut WaitingQueries,
     ) -> usize {
         let mut state = lock(&self.state);
         state.comes(worker);
         if leaves && state.has_others() {
-            let work = state.waiting.len().saturating_sub(state.coming.len());
+            let work = state.waiting.saturating_sub(state.coming.len());
             let woken = state.wake(work);
             drop(state);
             self.wakers.wake(&woken);
             return 0;
         }
-        let share = state.waiting.len() / (OF_SHARE * self.wakers.workers());
-        let most = room.min(share.clamp(1, AT_ONCE)).min(state.waiting.len());
-        taken.extend(state.waiting.drain(..most));
-        let waiting = state.waiting.len();
+        let share = state.waiting / (OF_SHARE * self.wakers.workers());
+        let most = room.min(share.clamp(1, AT_ONCE));
+        let mut piece = state.pieces.pop_front().unwrap_or_default();
+        if piece.len() > most {
+            taken.extend(piece.drain(..most));
+            state.pieces.push_front(std::mem::take(&mut piece));
+        } else {
+            std::mem::swap(taken, &mut piece);
+        }
+        state.waiting -= taken.len();
+        let waiting = state.waiting;
         self.waiting.store(waiting, Ordering::Relaxed);
         let woken = state.wake(waiting);
         drop(state);
@@ -169,7 +184,7 @@ impl<S, T> QueryDesk<S, T> {
     pub(crate) fn sleep(&self, worker: usize, leaves: bool) -> bool {
         let mut state = lock(&self.state);
         state.comes(worker);
-        let may = state.waiting.is_empty() || leaves && state.has_others();
+        let may = state.waiting == 0 || leaves && state.has_others();
         if may {
             // A worker that leaves queries to others is woken after them.
             let at = if leaves { 0 } else { state.idle.len() };
@@ -238,9 +253,13 @@ mod tests {
         NumberedQuery { place: 0, number: 0, query, snapshot, listing, came, waiter }.into()
     }
 
+    fn piece(batch: u64, queries: usize) -> WaitingQueries {
+        std::iter::repeat_with(|| (batch, query())).take(queries).collect()
+    }
+
     fn desk(workers: usize, queries: usize) -> QueryDesk<(), ()> {
         let desk = QueryDesk::new(Wakers::new(workers));
-        desk.push(0, std::iter::repeat_with(query).take(queries));
+        desk.push(vec![piece(0, queries)]);
         desk
     }
 
@@ -261,12 +280,12 @@ mod tests {
         // One other is left, for the last.
         assert_eq!(take(FIRST, true), None);
         assert_eq!(take(2, false), Some(0));
-        desk.push(1, [query()]);
+        desk.push(vec![piece(1, 1)]);
         assert!(!desk.sleep(FIRST, true), "all others are busy");
         assert_eq!(take(FIRST, true), Some(0));
         // A worker that sleeps is free, until it has looked.
         assert!(desk.sleep(1, false));
-        desk.push(2, [query()]);
+        desk.push(vec![piece(2, 1)]);
         assert_eq!(take(FIRST, true), None);
         desk.awake(1);
         assert_eq!(take(FIRST, true), None);
@@ -277,21 +296,35 @@ mod tests {
     #[test]
     fn one_worker_takes_all() {
         let desk = desk(1, 2);
-        let mut taken = VecDeque::new();
-        assert_eq!([2, 2].map(|room| desk.take(FIRST, true, room, &mut taken)), [1, 0]);
+        let take = || {
+            let mut taken = VecDeque::new();
+            (desk.take(FIRST, true, 2, &mut taken), taken.len())
+        };
+        assert_eq!([take(), take()], [(1, 1), (0, 1)]);
         assert!(desk.sleep(FIRST, true));
-        assert_eq!((desk.take(FIRST, true, 2, &mut taken), taken.len()), (0, 2));
+        assert_eq!(take(), (0, 0));
     }
 
     #[test]
     fn a_worker_with_room_takes_some_of_many() {
         let desk = desk(4, 100);
-        let mut taken = VecDeque::new();
-        assert_eq!(desk.take(1, false, 5, &mut taken), 95);
-        assert_eq!(desk.take(2, false, 50, &mut taken), 95 - 95 / 8);
-        desk.push(1, std::iter::repeat_with(query).take(1000));
-        taken.clear();
-        desk.take(3, false, 50, &mut taken);
-        assert_eq!(taken.len(), AT_ONCE);
+        let take = |room| {
+            let mut taken = VecDeque::new();
+            let waiting = desk.take(1, false, room, &mut taken);
+            let batches: Vec<u64> = taken.iter().map(|(batch, _)| *batch).collect();
+            (waiting, batches)
+        };
+        assert_eq!(take(5), (95, vec![0; 5]));
+        assert_eq!(take(50), (95 - 95 / 8, vec![0; 95 / 8]));
+        // What is left of a piece is taken before the next one, and none is cut without need.
+        desk.push(vec![piece(1, AT_ONCE), piece(2, 1000)]);
+        let mut left = 95 - 95 / 8;
+        while left > AT_ONCE {
+            assert_eq!(take(50).1, vec![0; AT_ONCE]);
+            left -= AT_ONCE;
+        }
+        assert_eq!(take(50).1, vec![0; left]);
+        assert_eq!(take(50), (1000, vec![1; AT_ONCE]));
+        assert_eq!(take(50), (1000 - AT_ONCE, vec![2; AT_ONCE]));
     }
 }

@@ -14,10 +14,12 @@ use crate::query::answers::snippet::{self, Snippets};
 use crate::query::engines::engine::Answer;
 use crate::query::listing::facets::FoundFacets;
 use crate::query::reading::lines::{Query, Refused};
+use crate::query::snapshot::Snapshot;
 use crate::query::top_k::{Hit, NamedHit};
 use crate::shown::chain;
 use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -48,7 +50,7 @@ pub(crate) struct LaidOutAnswer {
     pub(crate) place: u32,
     pub(crate) out: AnswerOut,
     /// If process 0 has not counted it yet.
-    pub(crate) counted: Option<CountedAnswer>,
+    pub(crate) counted: Option<Box<CountedAnswer>>,
 }
 
 /// What process 0 counts of an answer.
@@ -113,25 +115,27 @@ fn laid_out(
     if answer.late {
         return Ok(context.lay_out_late(numbered, began.elapsed()));
     }
-    let snapshot = numbered.snapshot.clone();
+    let NumberedQuery { place, number, query, snapshot, .. } = numbered;
     let documents = snapshot.generation().documents();
-    let failed = OnceCell::new();
-    let name = documents.names(|at| answer.hits.get(at).map(|hit: &Hit| hit.docid), &failed);
+    let (names, failed) = <(OnceCell<_>, OnceCell<_>)>::default();
+    let docids = |at| answer.hits.get(at).map(|hit: &Hit| hit.docid);
+    let name = documents.names(docids, (&names, &failed));
     let took = began.elapsed();
     let docids = answer.hits.iter().map(|hit| hit.docid);
     let values = answer.listing.as_ref();
     let values = values.map(|listing| listing.values(snapshot.generation(), docids));
     let values = values.transpose()?.unwrap_or_default();
-    let out = context.lay_out(numbered, &answer, &values, took, name);
+    let out = context.lay_out((place, number, query), &snapshot, &answer, &values, took, name);
     failed.into_inner().map_or(Ok(out), |error| Err(error.into()))
 }
 
 impl Context {
-    /// Lays an answer out and counts it. `values` are those of the hits, or none, and `name` gives
-    /// the name of the hit at a place.
+    /// Lays an answer out and counts it. The query has its place and its number before it. `values`
+    /// are those of the hits, or none, and `name` gives the name of the hit at a place.
     pub(crate) fn lay_out<'a>(
         &self,
-        numbered: NumberedQuery,
+        (place, number, query): (u32, u64, Result<Query, Refused>),
+        snapshot: &Arc<Snapshot>,
         answer: &Answer,
         values: &[ReturnedValues],
         took: Duration,
@@ -139,7 +143,6 @@ impl Context {
     ) -> LaidOutAnswer {
         let Answer { hits, found, known, facets, .. } = answer;
         let (found, known) = (*found, *known);
-        let NumberedQuery { place, number, query, snapshot, .. } = numbered;
         let kept = query.as_ref().ok().and_then(|query| self.without_others(query, hits, &name));
         let left: Option<Vec<Hit>> =
             kept.as_ref().map(|kept| kept.iter().map(|&at| hits[at]).collect());
@@ -152,7 +155,8 @@ impl Context {
         match &query {
             Ok(query) if self.shard.process > 0 => {
                 let (qid, text) = (query.qid.clone(), query.text.clone());
-                counted = Some(CountedAnswer { number, qid, text, took, hits: count, known });
+                let of = CountedAnswer { number, qid, text, took, hits: count, known };
+                counted = Some(Box::new(of));
             }
             Ok(query) => self.count(number, &query.qid, &query.text, took, count, known),
             Err(_) => {}
@@ -162,7 +166,7 @@ impl Context {
             (Ok(query), AnswerLayout::Text(form)) if form.has_snippets(&query) => {
                 let mut text = Vec::new();
                 let wanted = query.wanted(&self.wanted);
-                let snippets = Snippets::new(&snapshot, wanted, &query.text, snippet::CHARACTERS);
+                let snippets = Snippets::new(snapshot, wanted, &query.text, snippet::CHARACTERS);
                 let snippet = |at: usize| snippets.of(hits[at].docid);
                 write_json(&query, hits, found, facets, took, name, snippet, values, &mut text);
                 AnswerOut::Text(text)
@@ -237,7 +241,9 @@ impl Context {
     /// For a line that is no query.
     pub(crate) fn lay_out_refused(&self, numbered: NumberedQuery) -> LaidOutAnswer {
         let none = Answer { known: true, ..Answer::default() };
-        self.lay_out(numbered, &none, &[], Duration::ZERO, |_| Cow::Borrowed(""))
+        let NumberedQuery { place, number, query, snapshot, .. } = numbered;
+        let name = |_| Cow::Borrowed("");
+        self.lay_out((place, number, query), &snapshot, &none, &[], Duration::ZERO, name)
     }
 
     /// For a query that has waited too long, which is counted.

@@ -4,6 +4,7 @@
 use crate::index::deletions::{Deletions, read_deletions};
 use crate::index::documents::moves::Moves;
 use crate::index::documents::names::NamesWindow;
+use crate::index::documents::ramps::RampWindow;
 #[cfg(test)]
 use crate::index::documents::{DocumentsEntry, DocumentsWriter};
 use crate::index::documents::{Location, RunDocuments};
@@ -13,7 +14,6 @@ use crate::index::files::window::FileWindow;
 use crate::index::format::run_name;
 use crate::index::format::{FileKind, HEADER_BYTES};
 use crate::index::generations::manifest::{Manifest, RunEntry};
-use bytemuck::AnyBitPattern;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ struct TouchedRunFiles {
     run: usize,
     names: NamesWindow,
     hashes: FileWindow,
-    places: FileWindow,
+    places: RampWindow,
 }
 
 /// Bytes of the windows on names, and on what else is read of documents.
@@ -153,7 +153,7 @@ impl TouchedDocuments {
             let docids = at(wanted.start.max(*before))..at(wanted.end.min(end(stretch)));
             for docid in docids.filter(|docid| !deletions.contains(*docid)) {
                 let number = before + u64::from(docid - stretch.docids.start);
-                take(number, names.name(docid)?, row(hashes, docid)?)?;
+                take(number, names.name(docid)?, hash(hashes, docid)?)?;
             }
         }
         Ok(())
@@ -184,9 +184,9 @@ impl TouchedDocuments {
         let TouchedRunFiles { names, hashes, places, .. } = self.open(files, *run)?;
         let mut next = moves.first_behind(docids.start);
         for docid in docids.clone().filter(|docid| !deletions.contains(*docid)) {
-            let was = row(places, docid)?;
+            let was = places.location(docid)?;
             let lies = moves.next_of(&mut next, docid, was);
-            let (name, content) = (names.name(docid)?, row(hashes, docid)?);
+            let (name, content) = (names.name(docid)?, hash(hashes, docid)?);
             take(TouchedDocument { docid: entry.first_docid + docid, name, content, was, lies })?;
         }
         Ok(())
@@ -199,20 +199,22 @@ impl TouchedDocuments {
     ) -> Result<&'f mut TouchedRunFiles, IndexError> {
         if files.0.as_ref().is_none_or(|open| open.run != run) {
             let entry = &self.runs[run].entry;
-            let open =
-                |kind| FileWindow::checked(&entry.path(&self.generation, kind), WINDOW_BYTES);
             let bytes = [NAMES_BYTES, WINDOW_BYTES];
             let names = NamesWindow::open(&self.generation, entry, bytes, FileWindow::checked)?;
-            let (hashes, places) = (open(FileKind::Hashes)?, open(FileKind::Locations)?);
+            let hashes =
+                FileWindow::checked(&entry.path(&self.generation, FileKind::Hashes), WINDOW_BYTES)?;
+            let locations = FileKind::Locations;
+            let open = FileWindow::checked;
+            let places = RampWindow::open(&self.generation, entry, locations, WINDOW_BYTES, open)?;
             files.0 = Some(TouchedRunFiles { run, names, hashes, places });
         }
         Ok(files.0.as_mut().expect("it is open"))
     }
 }
 
-/// What a file that has a row for each document has for one.
-fn row<T: AnyBitPattern>(file: &mut FileWindow, docid: u32) -> Result<T, IndexError> {
-    let bytes = size_of::<T>();
+/// The hash of a document's content.
+fn hash(file: &mut FileWindow, docid: u32) -> Result<u64, IndexError> {
+    let bytes = size_of::<u64>();
     let at = HEADER_BYTES as u64 + bytes as u64 * u64::from(docid);
     Ok(bytemuck::pod_read_unaligned(file.read(at, bytes)?))
 }

@@ -164,7 +164,7 @@ impl Driver {
             any = true;
         }
         any |= self.launch()?;
-        self.send_replies();
+        self.desk.send();
         Ok(any)
     }
 
@@ -237,13 +237,16 @@ impl Driver {
 
     fn came(&mut self, id: ListId, came: BroughtList) {
         let mut lists = lock(&self.lists);
+        let before = lists.loaded_bytes;
         match came {
             BroughtList::Here(at, placed) => lists.arrived(id, at, placed),
             BroughtList::Lost(at) => lists.failed(id, Some(at)),
             BroughtList::Damaged(at) => lists.failed(id, at),
             BroughtList::NoRoom => lists.failed(id, None),
         }
+        let loaded = lists.loaded_bytes - before;
         drop(lists);
+        self.desk.counts.list_bytes.fetch_add(loaded, Ordering::Relaxed);
         for number in self.waits_for.remove(&id).unwrap_or_default() {
             let Some(mut open) = self.waiting.remove(&number) else { continue };
             if !matches!(came, BroughtList::Here(..)) {
@@ -379,12 +382,6 @@ impl Driver {
         let docids = 0..self.share.len() as u32;
         let terms = std::mem::take(&mut open.terms);
         BatchQuery { terms, k, mode, docids, floors: open.floors }
-    }
-
-    fn send_replies(&mut self) {
-        let loaded = lock(&self.lists).loaded_bytes;
-        self.desk.counts.list_bytes.store(loaded, Ordering::Relaxed);
-        self.desk.send();
     }
 
     fn take_all(&mut self) -> Vec<DeviceJob> {

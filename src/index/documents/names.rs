@@ -1,21 +1,23 @@
 //! Reads the names of a run's documents, one after the other, through windows: where memory counts.
 
+use super::ramps::RampWindow;
 use crate::index::error::IndexError;
 use crate::index::files::window::FileWindow;
 use crate::index::format::{FileKind, HEADER_BYTES};
 use crate::index::generations::manifest::RunEntry;
+use std::ops::Range;
 use std::path::Path;
 
 const BODY: u64 = HEADER_BYTES as u64;
 
-/// Memory: both windows, and the longest name.
+/// Memory: a window on names, two on their ends, and the longest name.
 pub(crate) struct NamesWindow {
     names: FileWindow,
-    ends: FileWindow,
-    /// Of a name that is longer than the window.
-    long: Vec<u8>,
-    /// Where the next document's name begins, if its docid is this.
-    next: (u32, u64),
+    ends: RampWindow,
+    /// The last name.
+    name: Vec<u8>,
+    /// What that begins with, and where it was read.
+    front: Range<u64>,
 }
 
 impl NamesWindow {
@@ -26,40 +28,35 @@ impl NamesWindow {
         [names_bytes, ends_bytes]: [usize; 2],
         open: impl Fn(&Path, usize) -> Result<FileWindow, IndexError>,
     ) -> Result<Self, IndexError> {
-        let open = |kind, bytes| open(&run.path(generation, kind), bytes);
-        let names = open(FileKind::Names, names_bytes)?;
-        let ends = open(FileKind::Ends, ends_bytes)?;
-        Ok(Self { names, ends, long: Vec::new(), next: (0, 0) })
+        let names = open(&run.path(generation, FileKind::Names), names_bytes)?;
+        let ends = RampWindow::open(generation, run, FileKind::Ends, ends_bytes, open)?;
+        Ok(Self { names, ends, name: Vec::new(), front: 0..0 })
     }
 
     pub(crate) fn name(&mut self, docid: u32) -> Result<&[u8], IndexError> {
-        let start = match self.next {
-            (next, start) if next == docid => start,
-            _ => end_before(&mut self.ends, docid)?,
-        };
-        let end = end_before(&mut self.ends, docid.saturating_add(1))?;
-        let Some(bytes) = end.checked_sub(start) else {
-            let at = BODY + 8 * u64::from(docid);
-            let expected = format!("an end of at least {start}");
-            return Err(IndexError::damaged(self.ends.path(), at, expected, end));
-        };
-        self.next = (docid.saturating_add(1), end);
-        if bytes <= self.names.capacity() as u64 {
-            return self.names.read(BODY + start, bytes as usize);
+        let [front, rest] = self.ends.name(docid)?.parts();
+        if front != self.front {
+            self.name.clear();
+            // If it cannot be read, nothing is.
+            self.front = 0..0;
+            read(&mut self.names, &front, &mut self.name)?;
+            self.front = front;
         }
-        self.long.clear();
-        while (self.long.len() as u64) < bytes {
-            let at = self.long.len() as u64;
-            let rest = usize::try_from(bytes - at).unwrap_or(usize::MAX);
-            self.long.extend_from_slice(self.names.read(BODY + start + at, rest)?);
-        }
-        Ok(&self.long)
+        // What was read of the names fits into memory.
+        self.name.truncate((self.front.end - self.front.start) as usize);
+        read(&mut self.names, &rest, &mut self.name)?;
+        Ok(&self.name)
     }
 }
 
-/// Where the name before that of a document ends.
-pub(crate) fn end_before(ends: &mut FileWindow, docid: u32) -> Result<u64, IndexError> {
-    let Some(before) = docid.checked_sub(1) else { return Ok(0) };
-    let bytes = ends.read(BODY + 8 * u64::from(before), 8)?;
-    Ok(u64::from_le_bytes(*bytes.first_chunk().expect("eight bytes were read")))
+/// Appends some bytes of the names, as many at a time as the window holds.
+fn read(names: &mut FileWindow, bytes: &Range<u64>, to: &mut Vec<u8>) -> Result<(), IndexError> {
+    let mut at = bytes.start;
+    while at < bytes.end {
+        let rest = usize::try_from(bytes.end - at).unwrap_or(usize::MAX);
+        let here = names.read(BODY.saturating_add(at), rest)?;
+        to.extend_from_slice(here);
+        at += here.len() as u64;
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
-//! Several threads write the documents of one run: once it is known how many documents and bytes of
-//! names come before some neighbouring ones, these have their places in the files.
+//! Several threads write the documents of one run: once it is known how many come before some
+//! neighbouring ones, these have their places in the files.
 
+use super::blocks::{BlockOrder, BlocksPart, PlacedBlocks, RowsView};
 use super::fields::PlacedLengths;
 use super::lookup::NameColumn;
 use super::{DocumentsEntry, Location};
@@ -17,25 +18,19 @@ use std::sync::Mutex;
 pub(crate) struct DocumentColumns<'a> {
     /// End to end.
     pub names: &'a str,
-    /// The end of each name in `names`; afterwards, in the file.
-    pub ends: &'a mut [u64],
+    /// The end of each name in `names`.
+    pub ends: &'a [u64],
     pub lengths: &'a [u32],
     /// Inputs are numbered in the generation, and afterwards in the run.
     pub locations: &'a mut [Location],
     pub hashes: &'a [u64],
 }
 
-/// What of a run comes before some documents.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DocumentsPlace {
-    pub documents: u32,
-    pub name_bytes: u64,
-}
-
 /// The six files of a run's documents, written by any threads at places that leave no gaps.
 ///
-/// Memory: 2 bytes for each document while it is written, a write buffer for each thread, 8 bytes
-/// for each document of 65,535 tokens or more, and about 30 for each part that is written.
+/// Memory: 3 bytes for each document while it is written, a write buffer for each thread, 8 bytes
+/// for each document of 65,535 tokens or more, about 30 for each part that is written, and parts
+/// that were written before those in front of them.
 #[derive(Debug)]
 pub(crate) struct PlacedDocuments {
     lengths: PlacedLengths,
@@ -48,6 +43,7 @@ pub(crate) struct PlacedDocuments {
     fields: Option<PlacedLengths>,
     first_input: u32,
     sum: Mutex<PlacedSum>,
+    order: Mutex<BlockOrder>,
 }
 
 #[derive(Debug, Default)]
@@ -93,6 +89,7 @@ impl PlacedDocuments {
             fields: None,
             first_input,
             sum: Mutex::default(),
+            order: Mutex::default(),
         })
     }
 
@@ -108,32 +105,26 @@ impl PlacedDocuments {
         Ok(Self { fields: fields.transpose()?, ..self })
     }
 
-    /// Writes the lengths of the fields of neighbouring documents, document by document. `Refused`
-    /// if there are too many.
-    pub(crate) fn write_fields(
-        &self,
-        place: DocumentsPlace,
-        lengths: &[u32],
-    ) -> Result<(), IndexError> {
-        self.fields.as_ref().map_or(Ok(()), |fields| fields.write(place.documents, lengths))
+    /// Writes the lengths of the fields of neighbouring documents from a docid on, document by
+    /// document. `Refused` if there are too many.
+    pub(crate) fn write_fields(&self, docid: u32, lengths: &[u32]) -> Result<(), IndexError> {
+        self.fields.as_ref().map_or(Ok(()), |fields| fields.write(docid, lengths))
     }
 
+    /// Writes neighbouring documents from a docid on.
+    ///
     /// # Errors
     /// `Refused` if there are more than 2^32 - 1 documents or an input is before the run's first.
     ///
     /// # Panics
     /// If the columns are not equally long.
-    pub(crate) fn write(
-        &self,
-        place: DocumentsPlace,
-        columns: DocumentColumns<'_>,
-    ) -> Result<(), IndexError> {
+    pub(crate) fn write(&self, docid: u32, columns: DocumentColumns<'_>) -> Result<(), IndexError> {
         let DocumentColumns { names, ends, lengths, locations, hashes } = columns;
         let count = ends.len();
         assert!([lengths.len(), locations.len(), hashes.len()] == [count; 3]);
-        let refused = |reason| Err(IndexError::refused(self.names.path(), reason));
-        let documents =
-            u32::try_from(count).ok().filter(|&n| place.documents.checked_add(n).is_some());
+        let path = self.names.path();
+        let refused = |reason| Err(IndexError::refused(path, reason));
+        let documents = u32::try_from(count).ok().filter(|&n| docid.checked_add(n).is_some());
         let Some(documents) = documents else {
             return refused("an index has at most 2^32 - 1 documents");
         };
@@ -145,35 +136,39 @@ impl PlacedDocuments {
             location.input = input;
             inputs = inputs.max(input.saturating_add(1));
         }
-        self.lookup.put(place.documents, names.as_bytes(), ends)?;
-        for end in &mut *ends {
-            *end = (*end + place.name_bytes).to_le();
-        }
-        let at = |bytes: usize| u64::from(place.documents) * bytes as u64;
-        self.lengths.write(place.documents, lengths)?;
-        let writes: [(&FilledFile, u64, &[u8]); 4] = [
-            (&self.names, place.name_bytes, names.as_bytes()),
-            (&self.ends, at(size_of::<u64>()), bytemuck::cast_slice(ends)),
-            (&self.locations, at(size_of::<Location>()), bytemuck::cast_slice(locations)),
-            (&self.hashes, at(size_of::<u64>()), bytemuck::cast_slice(hashes)),
-        ];
-        let mut buffer = Vec::new();
-        for (file, at, bytes) in writes {
-            file.fill(file.room_at(at, bytes.len() as u64), [bytes], &mut buffer);
-            file.check()?;
-        }
+        self.lookup.put(docid, names.as_bytes(), ends)?;
+        self.lengths.write(docid, lengths)?;
+        let hashes: &[u8] = bytemuck::cast_slice(hashes);
+        let room =
+            self.hashes.room_at(u64::from(docid) * size_of::<u64>() as u64, hashes.len() as u64);
+        self.hashes.fill(room, [hashes], &mut Vec::new());
+        self.hashes.check()?;
+        let part = BlocksPart::new(docid, RowsView::new(names.as_bytes(), ends, locations));
+        let placed = lock(&self.order).take(docid, part, path)?;
+        self.put(placed)?;
         let ends = [locations.first(), locations.last()].map(|end| end.map_or(0, |end| end.input));
         let rises = locations.is_sorted_by_key(|location| location.input);
         let mut sum = lock(&self.sum);
         if documents > 0 {
-            sum.parts.insert(place.documents, rises.then_some(ends));
+            sum.parts.insert(docid, rises.then_some(ends));
         }
         sum.documents += documents;
         sum.inputs = sum.inputs.max(inputs);
         Ok(())
     }
 
-    /// Writes the headers and the look-up.
+    fn put(&self, placed: PlacedBlocks) -> Result<(), IndexError> {
+        let files = [&self.names, &self.ends, &self.locations];
+        let mut buffer = Vec::new();
+        for (file, (at, pieces)) in files.into_iter().zip(placed.0) {
+            let room = file.room_at(at, pieces.iter().map(|piece| piece.len() as u64).sum());
+            file.fill(room, pieces.iter().map(Vec::as_slice), &mut buffer);
+            file.check()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the last block, the headers and the look-up.
     ///
     /// # Panics
     /// If some documents are not written.
@@ -185,13 +180,16 @@ impl PlacedDocuments {
 
     /// As [`finish`](Self::finish), but leaves the look-up to be written.
     pub(crate) fn finish_others(self) -> Result<(DocumentsEntry, NameColumn), IndexError> {
+        let placed = lock(&self.order).finish(self.names.path())?;
+        self.put(placed)?;
         let sum = std::mem::take(&mut *lock(&self.sum));
         let rise = u64::from(sum.inputs_rise());
         let PlacedSum { documents, inputs, .. } = sum;
         let (lengths, tokens) = self.lengths.finish(documents)?;
+        let order = std::mem::take(&mut *lock(&self.order));
         let mut names = self.names.end()?;
-        let name_bytes = names.body_bytes();
         names.pad()?;
+        let name_bytes = order.name_bytes();
         let count = u64::from(documents);
         let header = |kind, b| FileHeader { kind, values: [count, b, 0, 0, 0], last: 0 };
         let fields = self.fields.map(|fields| fields.finish(documents)).transpose()?;
@@ -199,8 +197,8 @@ impl PlacedDocuments {
         let mut files = vec![
             lengths,
             names.finish(header(FileKind::Names, name_bytes))?,
-            self.ends.end()?.finish(header(FileKind::Ends, name_bytes))?,
-            self.locations.end()?.finish(header(FileKind::Locations, rise))?,
+            order.ends.finish(self.ends.end()?, FileKind::Ends, documents, name_bytes)?,
+            order.locations.finish(self.locations.end()?, FileKind::Locations, documents, rise)?,
             self.hashes.end()?.finish(header(FileKind::Hashes, 0))?,
         ];
         files.extend(fields);

@@ -4,18 +4,24 @@ use super::Location;
 use super::fields::FieldLengths;
 use super::lookup::{NameLookup, partition, short_hash};
 use super::moves::{Move, Moves, Relocated};
-use crate::codec::prefetch::{prefetch, prefetch_at};
-use crate::crew::cores;
+use super::ramps::{NamePlace, RampMap};
+use crate::codec::prefetch::prefetch_at;
+use crate::codec::ramp::BLOCK;
+use crate::crew::{Crew, cores};
 use crate::index::error::IndexError;
 use crate::index::files::map::{Map, verify_all};
 use crate::index::files::storage::FileEntry;
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, padding};
 use crate::index::generations::manifest::{RunEntry, find_file};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) const BODY: u64 = HEADER_BYTES as u64;
+
+/// Names that a thread looks at, at least.
+const LEAST_LOOKED_UP: u32 = 1 << 16;
 
 /// The documents of one run, mapped, with docids and inputs from the run's first; clones share what
 /// is open. Memory: 4 bytes a document, beside what is mapped.
@@ -24,8 +30,8 @@ pub(crate) struct RunDocuments {
     lengths: Arc<Vec<u32>>,
     lengths_file: Arc<FieldLengths>,
     names: Arc<Map>,
-    ends: Arc<Map>,
-    locations: Arc<Map>,
+    ends: Arc<RampMap>,
+    locations: Arc<RampMap>,
     /// Inputs of places never fall from document to document.
     inputs_rise: bool,
     moves: Arc<Moves>,
@@ -47,8 +53,8 @@ impl RunDocuments {
         let maps: [(&Map, _); 6] = [
             (documents.lengths_file.map(), FileKind::Lengths),
             (&documents.names, FileKind::Names),
-            (&documents.ends, FileKind::Ends),
-            (&documents.locations, FileKind::Locations),
+            (documents.ends.map(), FileKind::Ends),
+            (documents.locations.map(), FileKind::Locations),
             (&documents.hashes, FileKind::Hashes),
             (documents.lookup.map(), FileKind::Lookup),
         ];
@@ -94,24 +100,20 @@ impl RunDocuments {
         let lengths = FieldLengths::of_text(generation, run)?;
         let (count, tokens) = (u64::from(run.documents), run.tokens);
         let (names, [names_count, name_bytes, ..]) = open(FileKind::Names, 2)?;
-        let (ends, [ends_count, ends_bytes, ..]) = open(FileKind::Ends, 2)?;
-        let (locations, [locations_count, rise, ..]) = open(FileKind::Locations, 2)?;
         let (hashes, [hashes_count, ..]) = open(FileKind::Hashes, 1)?;
+        let ramps = |kind| RampMap::open(&run.path(generation, kind), kind, run.documents);
+        let (ends, ends_bytes) = ramps(FileKind::Ends)?;
+        let (locations, rise) = ramps(FileKind::Locations)?;
         for (map, at, expected, found) in [
-            (&names, 16, count, names_count),
-            (&ends, 16, count, ends_count),
-            (&ends, 24, name_bytes, ends_bytes),
-            (&locations, 16, count, locations_count),
+            (&*names, 16, count, names_count),
+            (ends.map(), 24, name_bytes, ends_bytes),
             (&hashes, 16, count, hashes_count),
         ] {
             if expected != found {
                 return Err(IndexError::damaged(map.path(), at, expected, found));
             }
         }
-        for (map, size) in [(&ends, 8), (&locations, 16), (&hashes, 8)] {
-            let bytes = BODY + size * count + padding(size * count);
-            check_length(map.path(), map.bytes().len() as u64, Some(bytes))?;
-        }
+        check_length(hashes.path(), hashes.bytes().len() as u64, Some(BODY + 8 * count))?;
         let expected = name_bytes.checked_add(BODY + padding(name_bytes));
         check_length(names.path(), names.bytes().len() as u64, expected)?;
         let documents = run.documents;
@@ -120,8 +122,8 @@ impl RunDocuments {
             lengths: Arc::default(),
             lengths_file: Arc::new(lengths),
             names,
-            ends,
-            locations,
+            ends: Arc::new(ends),
+            locations: Arc::new(locations),
             inputs_rise: rise == 1,
             moves: Arc::new(Moves::open(generation, run)?),
             hashes,
@@ -135,17 +137,17 @@ impl RunDocuments {
     /// Checks that the ends of the names never fall and stay among the names.
     pub(crate) fn check_ends(&self) -> Result<(), IndexError> {
         let mut before = 0;
-        for (i, &end) in self.ends().iter().enumerate() {
-            if end < before || end > self.name_bytes {
-                let offset = BODY + 8 * i as u64;
-                let expected = format!("an end from {before} to {}", self.name_bytes);
-                return Err(IndexError::damaged(self.ends.path(), offset, expected, end));
+        for docid in 0..self.documents {
+            let place = self.ends.name(docid)?;
+            let begins = if docid.is_multiple_of(BLOCK as u32) { place.front } else { place.start };
+            if begins != before || place.end > self.name_bytes {
+                return Err(self.wrong_end(docid, before, place.end));
             }
-            before = end;
+            before = place.end;
         }
         if before != self.name_bytes {
-            let last = (BODY + 8 * u64::from(self.documents)).saturating_sub(8);
-            return Err(IndexError::damaged(self.ends.path(), last, self.name_bytes, before));
+            let last = self.documents.saturating_sub(1);
+            return Err(self.wrong_end(last, self.name_bytes, before));
         }
         Ok(())
     }
@@ -170,47 +172,53 @@ impl RunDocuments {
     }
 
     /// The name of a document, in UTF-8, by blocks that are verified.
+    pub(crate) fn name(&self, docid: u32) -> Result<Cow<'_, [u8]>, IndexError> {
+        Ok(match self.name_parts(docid)? {
+            [[], name] | [name, []] => Cow::Borrowed(name),
+            parts => Cow::Owned(parts.concat()),
+        })
+    }
+
+    /// The same as what it shares with its neighbours, and its rest.
     #[inline]
-    pub(crate) fn name(&self, docid: u32) -> Result<&[u8], IndexError> {
-        // The end of the name before, if there is one, and its own.
-        let first = docid.saturating_sub(1);
-        let at = BODY + 8 * u64::from(first);
-        let ends: &[u64] = self.ends.checked_array(at, u64::from(docid - first) + 1)?;
-        let (start, end) = match *ends {
-            [start, end] => (start, end),
-            [end] => (0, end),
-            _ => unreachable!("one or two were asked for"),
-        };
-        if start > end || end > self.name_bytes {
+    pub(crate) fn name_parts(&self, docid: u32) -> Result<[&[u8]; 2], IndexError> {
+        let place = self.ends.name(docid)?;
+        self.name_at(docid, place)
+    }
+
+    /// The parts of the name of a document that are there.
+    #[inline]
+    pub(super) fn name_at(&self, docid: u32, place: NamePlace) -> Result<[&[u8]; 2], IndexError> {
+        let NamePlace { front, front_end, start, end } = place;
+        if end > self.name_bytes {
             return Err(self.wrong_end(docid, start, end));
         }
-        self.names.checked(BODY + start, end - start)
+        let name = self.names.checked(BODY + front, end - front)?;
+        Ok([&name[..(front_end - front) as usize], &name[(start - front) as usize..]])
     }
 
     #[cold]
     fn wrong_end(&self, docid: u32, start: u64, end: u64) -> IndexError {
         let expected = format!("an end from {start} to {}", self.name_bytes);
-        let at = BODY + 8 * u64::from(docid);
-        IndexError::damaged(self.ends.path(), at, expected, end)
+        IndexError::damaged(self.ends.map().path(), self.ends.at(docid), expected, end)
     }
 
     /// Prefetches what gives the place of a document's name.
     #[inline]
     pub(super) fn prefetch_end(&self, docid: u32) {
-        if let Some(end) = self.ends().get((docid as usize).saturating_sub(1)) {
-            prefetch(end);
-        }
+        self.ends.prefetch(docid);
     }
 
+    /// Prefetches a name, and tells where it is.
     #[inline]
-    pub(super) fn prefetch_name(&self, docid: u32) {
-        let ends = self.ends();
-        let start = if docid == 0 { Some(&0) } else { ends.get(docid as usize - 1) };
-        let (Some(&start), Some(&end)) = (start, ends.get(docid as usize)) else { return };
-        let name = self.names.from(BODY.saturating_add(start));
-        // Most names are in one cache line, or two.
-        prefetch_at(name, 0);
-        prefetch_at(name, end.saturating_sub(start).saturating_sub(1) as usize);
+    pub(super) fn prefetch_name(&self, docid: u32) -> Option<NamePlace> {
+        let place = self.ends.name(docid).ok()?;
+        prefetch_at(self.names.from(BODY.saturating_add(place.front)), 0);
+        let rest = self.names.from(BODY.saturating_add(place.start));
+        // Most are in one cache line, or two.
+        prefetch_at(rest, 0);
+        prefetch_at(rest, (place.end - place.start).saturating_sub(1) as usize);
+        Some(place)
     }
 
     /// Whether inputs never fall from document to document, where the run was written.
@@ -222,14 +230,10 @@ impl RunDocuments {
         &self.moves
     }
 
-    /// Where all documents lay when the run was written.
-    pub(crate) fn first_locations(&self) -> &[Location] {
-        self.locations.array(BODY, self.documents.into()).unwrap_or(&[])
-    }
-
+    /// None if there is no such document, or it is damaged.
     pub(crate) fn location(&self, docid: u32) -> Option<Location> {
-        let was = self.first_locations().get(docid as usize)?;
-        Some(self.moves.of(docid, *was))
+        let was = self.first_location(docid).ok()?;
+        Some(self.moves.of(docid, was))
     }
 
     /// The moves of the documents, if some lie elsewhere now: by rising docid.
@@ -248,8 +252,13 @@ impl RunDocuments {
     }
 
     /// Where a document lay when the run was written, by a block that is verified.
-    fn first_location(&self, docid: u32) -> Result<Location, IndexError> {
-        Ok(self.locations.checked_array(BODY + 16 * u64::from(docid), 1)?[0])
+    pub(crate) fn first_location(&self, docid: u32) -> Result<Location, IndexError> {
+        self.locations.location(docid)
+    }
+
+    /// Where in its file that is said.
+    pub(crate) fn place_of_location(&self, docid: u32) -> u64 {
+        self.locations.at(docid)
     }
 
     /// The documents that lie in some inputs of the run, those that `file_of` gives a file, as
@@ -303,16 +312,21 @@ impl RunDocuments {
         self.hashes.array(BODY, self.documents.into()).unwrap_or(&[])
     }
 
-    /// Hashes of names and docids, in the order of both.
-    pub(crate) fn lookup(&self) -> &[[u32; 2]] {
-        self.lookup.pairs()
+    /// Takes the hashes of names in a range, and the docids, in the order of both.
+    pub(crate) fn hashed_names(
+        &self,
+        hashes: Range<u64>,
+        mut take: impl FnMut([u32; 2]) -> Result<(), IndexError>,
+    ) -> Result<(), IndexError> {
+        self.lookup.each(hashes, |_, pair| take(pair))
     }
 
     /// The documents of this name, rising.
     pub(crate) fn of_name(&self, name: &[u8]) -> Result<Vec<u32>, IndexError> {
         let mut found = Vec::new();
-        for &[_, docid] in self.lookup.of(name)? {
-            if self.name(docid)? == name {
+        for docid in self.lookup.of(name)? {
+            let [front, rest] = self.name_parts(docid)?;
+            if name.strip_prefix(front) == Some(rest) {
                 found.push(docid);
             }
         }
@@ -326,29 +340,49 @@ impl RunDocuments {
 
     /// Checks that the look-up has all documents in order of their names' hashes.
     pub(crate) fn check_lookup(&self) -> Result<(), IndexError> {
-        let mut before = None;
-        for (number, &[hash, docid]) in (0..).zip(self.lookup()) {
-            let is_right = docid < self.documents && short_hash(self.name(docid)?) == hash;
-            // As many rising pairs as documents name each of these once.
-            if !is_right || before.is_some_and(|before| before >= [hash, docid]) {
-                let expected = "a document with the hash of its name, behind those before";
-                let found = format!("document {docid} with {hash:08x}");
-                let at = BODY + 8 * number;
-                return Err(IndexError::damaged(self.lookup.map().path(), at, expected, found));
-            }
-            before = Some([hash, docid]);
+        let damaged = |at, expected: &str, found: String| {
+            Err(IndexError::damaged(self.lookup.map().path(), at, expected, found))
+        };
+        let threads = cores().min((self.documents / LEAST_LOOKED_UP) as usize + 1);
+        let parts = 8 * threads as u64;
+        let check = |name: &mut Vec<u8>, part: usize| {
+            let border = |part| (part << 32) / parts;
+            let (mut before, mut pairs) = (None, 0);
+            self.lookup.each(border(part as u64)..border(part as u64 + 1), |at, pair| {
+                let [hash, docid] = pair;
+                name.clear();
+                if docid < self.documents {
+                    self.name_parts(docid)?.iter().for_each(|part| name.extend_from_slice(part));
+                }
+                let is_right = docid < self.documents && short_hash(name) == hash;
+                // As many rising pairs as documents name each of these once.
+                if !is_right || before.is_some_and(|before| before >= pair) {
+                    let expected = "a document with the hash of its name, behind those before";
+                    let found = format!("document {docid} with {hash:08x}");
+                    return damaged(self.lookup.place_of(at), expected, found);
+                }
+                before = Some(pair);
+                pairs += 1;
+                Ok(())
+            })?;
+            Ok(pairs)
+        };
+        let pairs: Vec<u32> = Crew::new("names").in_order(threads, parts as usize, check)?;
+        let pairs = pairs.into_iter().map(u64::from).sum::<u64>();
+        match pairs == u64::from(self.documents) {
+            true => Ok(()),
+            false => damaged(BODY, "buckets of all documents", format!("{pairs} of them")),
         }
-        Ok(())
     }
 
-    pub(crate) fn name_section(&self) -> &[u8] {
-        self.names.slice(BODY, self.name_bytes).unwrap_or(&[])
+    /// Of all names in their file.
+    pub(crate) fn name_bytes(&self) -> u64 {
+        self.name_bytes
     }
 
-    #[inline]
-    fn ends(&self) -> &[u64] {
-        // `open_unverified` has compared every length with the file's, so none of these fails.
-        self.ends.array(BODY, self.documents.into()).unwrap_or(&[])
+    /// Where the own rest of a name begins in the file.
+    pub(crate) fn place_of_name(&self, docid: u32) -> u64 {
+        self.ends.name(docid).map_or(BODY, |place| BODY + place.start)
     }
 }
 

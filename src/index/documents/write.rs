@@ -1,6 +1,6 @@
 //! Writes the documents of a run in one go.
 
-use super::placed::{DocumentColumns, DocumentsPlace, PlacedDocuments};
+use super::placed::{DocumentColumns, PlacedDocuments};
 use super::{DocumentsEntry, Location};
 use crate::index::error::IndexError;
 use std::path::Path;
@@ -18,7 +18,8 @@ const NAMES_AT_ONCE: usize = 128 << 10;
 #[derive(Debug)]
 pub(crate) struct DocumentsWriter {
     files: Arc<PlacedDocuments>,
-    place: DocumentsPlace,
+    /// Of the next document that is written.
+    docid: u32,
     /// Documents that are not written, as columns.
     names: String,
     ends: Vec<u64>,
@@ -37,7 +38,7 @@ impl DocumentsWriter {
         first_input: u32,
     ) -> Result<Self, IndexError> {
         let files = PlacedDocuments::create(generation, number, first_input)?;
-        Ok(Self::at(&Arc::new(files), DocumentsPlace::default()))
+        Ok(Self::at(&Arc::new(files), 0))
     }
 
     /// Documents have lengths of this many fields.
@@ -52,11 +53,11 @@ impl DocumentsWriter {
         Ok(self)
     }
 
-    /// Writes some neighbouring documents, while others write others.
-    pub(crate) fn at(files: &Arc<PlacedDocuments>, place: DocumentsPlace) -> Self {
+    /// Writes some neighbouring documents from a docid on, while others write others.
+    pub(crate) fn at(files: &Arc<PlacedDocuments>, docid: u32) -> Self {
         let (names, ends) = Default::default();
         let (lengths, fields, locations, hashes) = Default::default();
-        Self { files: files.clone(), place, names, ends, lengths, fields, locations, hashes }
+        Self { files: files.clone(), docid, names, ends, lengths, fields, locations, hashes }
     }
 
     /// Adds the next document: its name, its length in tokens, its place, whose input is one of the
@@ -87,12 +88,11 @@ impl DocumentsWriter {
     }
 
     pub(crate) fn write(&mut self) -> Result<(), IndexError> {
-        let Self { files, place, names, ends, lengths, fields, locations, hashes } = self;
-        files.write_fields(*place, fields)?;
+        let Self { files, docid, names, ends, lengths, fields, locations, hashes } = self;
+        files.write_fields(*docid, fields)?;
         let columns = DocumentColumns { names, ends, lengths, locations, hashes };
-        files.write(*place, columns)?;
-        place.documents += ends.len() as u32;
-        place.name_bytes += names.len() as u64;
+        files.write(*docid, columns)?;
+        *docid += ends.len() as u32;
         names.clear();
         ends.clear();
         lengths.clear();

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 /// The part of a file that is held in memory.
 ///
 /// The file is opened for every read, which costs little beside the window that it fills: a merge
-/// of very many runs would run out of open files otherwise.
+/// of very many runs would run out of open files otherwise. One that is read here and there stays
+/// [open](Self::open_for_good).
 ///
 /// Memory: the capacity, and if it is verified two pages and a window on their checksums.
 #[derive(Debug)]
@@ -27,6 +28,7 @@ pub(crate) struct FileWindow {
     buffer: Vec<u8>,
     capacity: usize,
     sums: Option<PageSums>,
+    kept: Option<File>,
 }
 
 /// Verifies pages, whose checksums are read through a window of their own.
@@ -56,6 +58,13 @@ impl FileWindow {
         Ok(Self::of(path, place.bytes, place, capacity))
     }
 
+    /// Keeps the file open.
+    pub(crate) fn open_for_good(path: &Path, capacity: usize) -> Result<Self, IndexError> {
+        let place = packed::open(path)?;
+        let kept = place.file.try_clone().map_err(IndexError::storage("open", path))?;
+        Ok(Self { kept: Some(kept), ..Self::of(path, place.bytes, place, capacity) })
+    }
+
     /// On the checksums of blocks, too.
     pub(crate) fn open_whole(path: &Path, capacity: usize) -> Result<Self, IndexError> {
         let place = packed::open(path)?;
@@ -66,7 +75,7 @@ impl FileWindow {
         let FilePlace { path: file, start: first, .. } = place;
         let path = path.to_path_buf();
         let buffer = Vec::new();
-        Self { path, file, first, length, start: 0, buffer, capacity, sums: None }
+        Self { path, file, first, length, start: 0, buffer, capacity, sums: None, kept: None }
     }
 
     /// Verifies what is read by the checksums of the blocks of the file, which has them.
@@ -132,13 +141,18 @@ impl FileWindow {
         // At most the capacity and two pages.
         self.start = from;
         self.buffer.resize((end - from) as usize, 0);
-        let read = File::open(&self.file)
-            .map_err(IndexError::storage("open", &self.path))
-            .and_then(|file| {
-                let at = self.first + from + held as u64;
-                file.read_exact_at(&mut self.buffer[held..], at)
-                    .map_err(IndexError::storage("read", &self.path))
-            });
+        let read = match &self.kept {
+            Some(_) => Ok(None),
+            None => {
+                File::open(&self.file).map(Some).map_err(IndexError::storage("open", &self.path))
+            }
+        };
+        let read = read.and_then(|opened| {
+            let at = self.first + from + held as u64;
+            let file = opened.as_ref().or(self.kept.as_ref()).expect("one of them is open");
+            file.read_exact_at(&mut self.buffer[held..], at)
+                .map_err(IndexError::storage("read", &self.path))
+        });
         let read = read.and_then(|()| match &mut self.sums {
             Some(sums) => sums.verify(from + held as u64, &self.buffer[held..]),
             None => Ok(()),

@@ -153,7 +153,7 @@ impl DocumentRow {
         let values = values.collect::<Result<_, IndexError>>()?;
         Ok(Self {
             docid,
-            name: String::from_utf8_lossy(name).into_owned(),
+            name: String::from_utf8_lossy(&name).into_owned(),
             tokens: documents.length(docid).ok_or_else(|| lacks("a length"))?,
             input: generation.input_of(docid)?.path.display().to_string(),
             offset: place.offset,

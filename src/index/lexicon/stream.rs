@@ -1,7 +1,8 @@
 //! Reads all terms of a run in order with little memory.
 
 use super::{
-    CodedTerm, LexiconHeader, MAX_CODED_BYTES, SPARSE_BYTES, SparseEntry, TermEntry, no_term,
+    CodedTerm, LexiconHeader, MAX_CODED_BYTES, SPARSE_BYTES, SparseEntry, TermEntry, TermRange,
+    no_term,
 };
 use crate::index::error::IndexError;
 use crate::index::files::window::FileWindow;
@@ -25,8 +26,8 @@ pub struct StreamedTerm<'a> {
     pub list: TermEntry,
 }
 
-/// All terms of a lexicon, or those of some neighbouring collections, in order, by positioned
-/// reads. Memory: the window, and 4 KB.
+/// All terms of a lexicon, or those of a range, in order, by positioned reads. Memory: the window,
+/// and 4 KB.
 ///
 /// It accepts nothing but what [`LexiconWriter`](super::LexiconWriter) writes: rising terms, front
 /// coding that shares all it can, full blocks, tables and totals that agree.
@@ -41,8 +42,13 @@ pub struct LexiconStream {
     /// Trie collection of the term, and the block at which the collection ends.
     collection: u64,
     collection_end: u64,
-    /// The stream ends before this collection.
+    /// The stream ends before this collection, or before this suffix.
     last: u64,
+    to: Option<Vec<u8>>,
+    /// The term is the first one, to which nobody went.
+    is_held: bool,
+    /// Terms before it that were read, and their postings and bytes of positions.
+    skipped: [u64; 3],
     /// All collections are streamed, so that the totals of the header can be checked.
     whole: bool,
     begun: u64,
@@ -74,6 +80,67 @@ impl LexiconStream {
         Self::open_by(path, window_bytes, TABLE_WINDOW_BYTES, collections)
     }
 
+    /// Streams the terms of a range only; see [`open_part`](Self::open_part).
+    pub(crate) fn open_range(
+        path: &Path,
+        window_bytes: usize,
+        range: &TermRange,
+    ) -> Result<Self, IndexError> {
+        let mut stream = Self::open_part(path, window_bytes, range.collections.clone())?;
+        stream.to.clone_from(&range.to);
+        if range.from.is_empty() {
+            return Ok(stream);
+        }
+        // The last block whose first term is not behind the one that is sought, or the first.
+        let (mut low, mut high) = (stream.begun, stream.collection_end);
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            match stream.first_term(middle)? <= range.from {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        stream.begin_at(low)?;
+        while stream.step()? {
+            if stream.suffix >= range.from {
+                stream.is_held = true;
+                break;
+            }
+            stream.skipped = [stream.terms, stream.postings, stream.position_bytes];
+        }
+        Ok(stream)
+    }
+
+    /// Suffixes that cut a collection of the lexicon at `path` into at most this many pieces of
+    /// about the same `weight`, which is that of bytes of terms, and of their lists. None for less
+    /// than two.
+    pub(crate) fn cuts(
+        path: &Path,
+        collection: u16,
+        pieces: u64,
+        weight: impl Fn(u64, u64) -> u64,
+    ) -> Result<Vec<Vec<u8>>, IndexError> {
+        if pieces < 2 {
+            return Ok(Vec::new());
+        }
+        let collections = collection..collection + 1;
+        let mut stream = Self::open_by(path, 0, STARTS_WINDOW_BYTES, collections)?;
+        let blocks = stream.begun..stream.collection_end;
+        let [place, lists, _] = stream.block_start(blocks.start)?;
+        let from_first = |[to, to_lists, _]: [u64; 3]| {
+            u128::from(weight(to.saturating_sub(place), to_lists.saturating_sub(lists)))
+        };
+        let all = from_first(stream.block_start(blocks.end)?);
+        let mut cuts = Vec::new();
+        for block in blocks.skip(1) {
+            let before = from_first(stream.block_start(block)?) * u128::from(pieces);
+            if before > all * (cuts.len() as u128 + 1) {
+                cuts.push(stream.first_term(block)?);
+            }
+        }
+        Ok(cuts)
+    }
+
     fn open_by(
         path: &Path,
         window_bytes: usize,
@@ -93,6 +160,9 @@ impl LexiconStream {
             collection: u64::from(collections.start),
             collection_end: 0,
             last: u64::from(collections.end),
+            to: None,
+            is_held: false,
+            skipped: [0; 3],
             whole: collections == (0..TRIE_COLLECTIONS as u16),
             begun: 0,
             in_block: 0,
@@ -108,9 +178,9 @@ impl LexiconStream {
         let first = stream.directory_entry(0)?;
         stream.expect(stream.header.directory_start(), 0, first)?;
         let collection = stream.collection;
-        stream.begun = stream.directory_entry(collection)?;
+        let begun = stream.directory_entry(collection)?;
         stream.collection_end = stream.directory_entry(collection + 1)?;
-        let [place, first_list, positions] = stream.block_start(stream.begun)?;
+        let [place, first_list, positions] = stream.begin_at(begun)?;
         stream.block_start(stream.collection_end)?;
         if stream.collection_end < stream.begun {
             let offset = stream.header.directory_start() + 4 * (collection + 1);
@@ -124,11 +194,27 @@ impl LexiconStream {
             stream.expect(entry + 8, 0, first_list)?;
             stream.expect(entry + 16, 0, positions)?;
         }
-        stream.at = place;
-        stream.block_end = place;
-        stream.list.offset = first_list;
-        stream.list.positions = positions;
         Ok(stream)
+    }
+
+    /// Goes before a block, and returns its [start](Self::block_start).
+    fn begin_at(&mut self, block: u64) -> Result<[u64; 3], IndexError> {
+        let start = self.block_start(block)?;
+        let [place, offset, positions] = start;
+        (self.begun, self.at, self.block_end) = (block, place, place);
+        self.list = TermEntry { offset, positions, ..TermEntry::default() };
+        Ok(start)
+    }
+
+    /// That of a block, through a small window.
+    fn first_term(&mut self, block: u64) -> Result<Vec<u8>, IndexError> {
+        let [place, ..] = self.block_start(block)?;
+        let rest = self.header.block_bytes.saturating_sub(place);
+        let rest = usize::try_from(rest).unwrap_or(usize::MAX).min(MAX_CODED_BYTES);
+        let bytes = self.directory.read(HEADER_BYTES as u64 + place, rest)?;
+        let coded = CodedTerm::parse(bytes, &mut 0, self.header.positions);
+        let term = coded.filter(|coded| coded.shared == 0).map(|coded| coded.rest.to_vec());
+        term.ok_or_else(|| no_term(self.path(), place))
     }
 
     /// The ends of the terms and lists before each collection of the lexicon at `path`, counted
@@ -157,12 +243,12 @@ impl LexiconStream {
 
     /// The terms and the postings that were streamed.
     pub(crate) fn seen(&self) -> (u64, u64) {
-        (self.terms, self.postings)
+        (self.terms - self.skipped[0], self.postings - self.skipped[1])
     }
 
     /// The bytes of their positions.
     pub(crate) fn position_bytes(&self) -> u64 {
-        self.position_bytes
+        self.position_bytes - self.skipped[2]
     }
 
     pub(crate) fn header(&self) -> &LexiconHeader {
@@ -186,8 +272,21 @@ impl LexiconStream {
     }
 
     /// Goes to the next term. False when there is none; then all totals are as the header says. The
-    /// stream cannot go on after an error.
+    /// stream cannot go on after an error, or behind its end.
     pub fn advance(&mut self) -> Result<bool, IndexError> {
+        if !std::mem::take(&mut self.is_held) && !self.step()? {
+            return Ok(false);
+        }
+        let is_behind = self.to.as_ref().is_some_and(|to| self.suffix >= *to);
+        if is_behind {
+            self.terms -= 1;
+            self.postings -= u64::from(self.list.df);
+            self.position_bytes -= self.list.position_bytes;
+        }
+        Ok(!is_behind)
+    }
+
+    fn step(&mut self) -> Result<bool, IndexError> {
         if self.at == self.block_end && !self.next_block()? {
             return Ok(false);
         }

@@ -104,6 +104,50 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+    /// Where a collection is cut, and anywhere else.
+    #[test]
+    fn law_the_ranges_of_a_collection_have_its_terms(
+        suffixes in prop::collection::btree_set("[a-cж]{0,7}", 1..300),
+        others in any::<bool>(),
+        pieces in 1..9u64,
+        more in prop::collection::btree_set("[a-d]{1,3}", 0..4),
+    ) {
+        let mut terms: Terms = suffixes
+            .iter()
+            .map(|suffix| ((12, suffix.as_bytes().to_vec()), (7, 20 + suffix.len() as u64)))
+            .collect();
+        if others {
+            terms.extend([11, 13].map(|other| ((other, b"own".to_vec()), (1, 3))));
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(write(folder.path(), &terms, false).name);
+        let cuts = LexiconStream::cuts(&path, 12, pieces, |terms, lists| terms + lists).unwrap();
+        prop_assert!(cuts.len() < pieces as usize);
+        prop_assert!(suffixes.len() < 160 || cuts.len() + 2 > pieces as usize, "{:?}", cuts);
+        let more = more.into_iter().map(String::into_bytes).collect();
+        for cuts in [cuts, more] {
+            let starts = std::iter::once(Vec::new()).chain(cuts.iter().cloned());
+            let ends = cuts.iter().cloned().map(Some).chain([None]);
+            let (mut found, mut seen) = (Vec::new(), 0);
+            for (from, to) in starts.zip(ends) {
+                let range = TermRange { collections: 12..13, from, to };
+                let mut stream = LexiconStream::open_range(&path, 0, &range).unwrap();
+                while stream.advance().unwrap() {
+                    let term = stream.term();
+                    found.push((term.collection, term.suffix.to_vec(), term.list));
+                }
+                prop_assert_eq!(stream.seen().0 * 7, stream.seen().1);
+                seen += stream.seen().0;
+            }
+            let expected = expected(&terms, false).into_iter().filter(|(own, ..)| *own == 12);
+            prop_assert_eq!(&found, &expected.collect::<Vec<_>>());
+            prop_assert_eq!(seen, found.len() as u64);
+        }
+    }
+}
+
 #[test]
 fn blocks_of_every_length() {
     for count in [0, 1, 2, 15, 16, 17, 31, 32, 33, 100] {

@@ -1,16 +1,14 @@
 //! Merges the documents of several runs. Threads copy *stretches* of neighbouring documents, each
-//! to its place in the files: the ends of names and the documents that are left out tell how many
-//! documents and bytes of names precede it.
+//! to its place in the files: the documents that are left out tell how many precede it.
 
 use super::lengths::{long_documents, no_long, of_long};
 use super::{MergeInput, Merging};
 use crate::crew::Crew;
 use crate::index::documents::lookup::NameColumn;
 use crate::index::documents::moves::Moves;
-use crate::index::documents::names::{NamesWindow, end_before};
-use crate::index::documents::{
-    DocumentsEntry, DocumentsPlace, DocumentsWriter, Location, PlacedDocuments,
-};
+use crate::index::documents::names::NamesWindow;
+use crate::index::documents::ramps::RampWindow;
+use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location, PlacedDocuments};
 use crate::index::error::IndexError;
 use crate::index::files::storage::Stop;
 use crate::index::files::window::FileWindow;
@@ -31,12 +29,12 @@ const THREAD_BYTES: u64 = 1 << 20;
 const BORDER_BYTES: usize = 4 << 10;
 const BODY: u64 = HEADER_BYTES as u64;
 
-/// Neighbouring documents of an input, and the place in the merged run of those that are left.
+/// Neighbouring documents of an input, and the docid in the merged run of the first that is left.
 #[derive(Debug)]
 struct DocumentStretch {
     input: usize,
     documents: Range<u32>,
-    place: DocumentsPlace,
+    docid: u32,
 }
 
 /// Writes the documents of all runs as those of run `number` in the folder `to`, except for their
@@ -53,14 +51,14 @@ pub(super) fn merge(
     // Runs that a rebuild has put together may have inputs in any order.
     let first_input = inputs.iter().filter(|input| input.run.inputs > 0);
     let first_input = first_input.map(|input| input.run.first_input).min().unwrap_or(0);
-    let mut place = DocumentsPlace::default();
+    let mut docid = 0;
     let mut stretches = Vec::new();
     let mut longs = Vec::new();
     let fields = inputs.first().map_or(0, |input| input.run.field_tokens.len());
     for (number, input) in inputs.iter().enumerate() {
         let of_fields = (fields > 0).then(|| input.long_of(FileKind::Fields, fields as u64));
         longs.push([input.long_documents()?, of_fields.transpose()?.unwrap_or_default()]);
-        input.cut(number, &mut place, &mut stretches)?;
+        input.cut(number, &mut docid, &mut stretches);
     }
     let table =
         PlacedDocuments::create(to, number, first_input)?.with_fields(to, number, fields)?;
@@ -84,6 +82,10 @@ impl MergeInput {
 
     fn open(&self, kind: FileKind, bytes: usize) -> Result<FileWindow, IndexError> {
         FileWindow::open(&self.path(kind), bytes)
+    }
+
+    fn ramps(&self, kind: FileKind, bytes: usize) -> Result<RampWindow, IndexError> {
+        RampWindow::open(&self.generation, &self.run, kind, bytes, FileWindow::open)
     }
 
     /// Also checks the headers of all files but that of fields.
@@ -127,28 +129,17 @@ impl MergeInput {
         }
     }
 
-    fn cut(
-        &self,
-        input: usize,
-        place: &mut DocumentsPlace,
-        stretches: &mut Vec<DocumentStretch>,
-    ) -> Result<(), IndexError> {
-        let mut ends = self.open(FileKind::Ends, BORDER_BYTES)?;
+    fn cut(&self, input: usize, docid: &mut u32, stretches: &mut Vec<DocumentStretch>) {
         let mut deleted = self.deletions.iter().flat_map(|gone| gone.docids()).peekable();
         let documents = self.run.documents;
         for start in (0..documents).step_by(STRETCH as usize) {
             let end = documents.min(start.saturating_add(STRETCH));
-            stretches.push(DocumentStretch { input, documents: start..end, place: *place });
-            let mut count = end - start;
-            let mut bytes = name_bytes(&mut ends, start..end)?;
-            while let Some(gone) = deleted.next_if(|&gone| gone < end) {
-                count -= 1;
-                bytes = bytes.saturating_sub(name_bytes(&mut ends, gone..gone + 1)?);
+            stretches.push(DocumentStretch { input, documents: start..end, docid: *docid });
+            *docid = docid.saturating_add(end - start);
+            while deleted.next_if(|&gone| gone < end).is_some() {
+                *docid -= 1;
             }
-            place.documents = place.documents.saturating_add(count);
-            place.name_bytes = place.name_bytes.saturating_add(bytes);
         }
-        Ok(())
     }
 
     fn copy(
@@ -161,28 +152,26 @@ impl MergeInput {
         let mut lengths = self.open(FileKind::Lengths, WINDOW_BYTES)?;
         let bytes = [NAMES_BYTES, WINDOW_BYTES];
         let mut names = NamesWindow::open(&self.generation, &self.run, bytes, FileWindow::open)?;
-        let mut locations = self.open(FileKind::Locations, WINDOW_BYTES)?;
+        let mut locations = self.ramps(FileKind::Locations, WINDOW_BYTES)?;
         let mut hashes = self.open(FileKind::Hashes, WINDOW_BYTES)?;
         let moves = Moves::open(&self.generation, &self.run)?;
         let fields = self.run.field_tokens.len() as u64;
         let mut field_lengths =
             (fields > 0).then(|| self.open(FileKind::Fields, WINDOW_BYTES)).transpose()?;
-        let mut writer = DocumentsWriter::at(table, stretch.place);
+        let mut writer = DocumentsWriter::at(table, stretch.docid);
         for docid in stretch.documents.clone() {
             if docid.is_multiple_of(AT_ONCE) {
                 stop.check()?;
             }
-            let at = |size: u64| BODY + size * u64::from(docid);
             let name = names.name(docid)?;
             if self.deletions.as_ref().is_some_and(|gone| gone.contains(docid)) {
                 continue;
             }
             let length = self.length(FileKind::Lengths, &mut lengths, long, docid.into())?;
-            let location: Location = bytemuck::pod_read_unaligned(locations.read(at(16), 16)?);
-            let location = moves.of(docid, location);
+            let location = moves.of(docid, locations.location(docid)?);
             let input = location.input.saturating_add(self.run.first_input);
             let location = Location { input, ..location };
-            let hash = u64::from_le_bytes(fixed(hashes.read(at(8), 8)?));
+            let hash = u64::from_le_bytes(fixed(hashes.read(BODY + 8 * u64::from(docid), 8)?));
             let name = std::str::from_utf8(name).map_err(|_| {
                 IndexError::refused(&self.path(FileKind::Names), "a document's name is UTF-8")
             })?;
@@ -200,13 +189,4 @@ impl MergeInput {
 
 fn fixed<const N: usize>(bytes: &[u8]) -> [u8; N] {
     *bytes.first_chunk().expect("so many bytes were read")
-}
-
-fn name_bytes(ends: &mut FileWindow, documents: Range<u32>) -> Result<u64, IndexError> {
-    let start = end_before(ends, documents.start)?;
-    let end = end_before(ends, documents.end)?;
-    end.checked_sub(start).ok_or_else(|| {
-        let offset = BODY + 8 * u64::from(documents.end - 1);
-        IndexError::damaged(ends.path(), offset, format!("an end of at least {start}"), end)
-    })
 }

@@ -155,7 +155,8 @@ fn write_documents(
             let at = docid as usize;
             let location = table.location(docid).unwrap_or_default();
             let input = location.input.saturating_add(run.first_input);
-            let name = std::str::from_utf8(table.name(docid)?)
+            let name = table.name(docid)?;
+            let name = std::str::from_utf8(&name)
                 .map_err(|_| IndexError::refused(generation, "a document's name is UTF-8"))?;
             let location = Location { input, ..location };
             if let Some(fields) = &fields {

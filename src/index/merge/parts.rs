@@ -1,7 +1,8 @@
-//! Merges runs to one by several threads. Neighbouring trie collections are a *part*; threads claim
-//! parts in order, merge them and lay out the result, and the caller's thread places it in the run
-//! ([`RunWriter`]). What a thread has made and is not written is bounded. The thread with the least
-//! unwritten part waits for nobody, since all that it makes is placed at once.
+//! Merges runs to one by several threads. Neighbouring trie collections are a *part*, or
+//! neighbouring terms of a collection that is larger than that; threads claim parts in order,
+//! merge them and lay out the result, and the caller's thread places it in the run
+//! ([`RunWriter`]). What a thread has made and is not written is bounded. The thread with the
+//! least unwritten part waits for nobody, since all that it makes is placed at once.
 
 use super::lengths::Lengths;
 use super::renumbering::{LIST_BYTES, POSITIONS_BYTES, Renumbering};
@@ -11,11 +12,14 @@ use super::{
     LEAST_RUN_BYTES, LEXICON_SHARE, MOST_RUN_BYTES, MergeInput, Merging, RUN_OVERHEAD_BYTES,
     superfluous,
 };
+use crate::crew::Crew;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry};
 use crate::index::format::{FileKind, POSTINGS_SLACK};
 use crate::index::generations::manifest::RunEntry;
-use crate::index::lexicon::{LexiconStream, TermEntry, cut, expect_totals};
+use crate::index::lexicon::{
+    LexiconStream, TermCoder, TermEntry, TermRange, cut, expect_totals, pieces_of,
+};
 use crate::index::list::BEFORE_FIRST;
 use crate::index::positions::RunPositions;
 use crate::index::run::{LaidChunk, ListChunks, MakerGuard, NewRun, RunWriter};
@@ -67,8 +71,11 @@ pub(super) struct Joint<'a> {
 }
 
 struct MergePart {
-    collections: Range<u16>,
-    /// Of their terms and of their lists in each run, at most.
+    terms: TermRange,
+    /// Where it goes on in a collection that others have begun: how many terms they have, and the
+    /// last of these.
+    behind: Option<(usize, Vec<u8>)>,
+    /// Of their terms and of their lists in each run, about.
     bytes: Vec<[u64; 2]>,
 }
 
@@ -149,9 +156,12 @@ impl Joint<'_> {
         let chunk_bytes = usize::try_from(chunks / CHUNKS).unwrap_or(usize::MAX);
         let chunk_bytes = chunk_bytes.clamp(LEAST_CHUNK_BYTES, MOST_CHUNK_BYTES);
         let credit = (chunks / (chunk_bytes as u64 * 5 / 4)).max(LEAST_CHUNKS);
-        let parts = self.cut(threads as u64, chunks)?;
-        let run =
-            RunWriter::create(run, parts.iter().map(|part| part.collections.start).collect())?;
+        let mut parts = self.cut(threads as u64, chunks)?;
+        self.count(threads, memory, &mut parts)?;
+        let run = RunWriter::create(
+            run,
+            parts.iter().map(|part| part.terms.collections.start).collect(),
+        )?;
         let next = AtomicUsize::new(0);
         let merge = |out: &Sender<SentChunk>| {
             let mut seen = vec![(0, 0); self.inputs.len()];
@@ -227,12 +237,87 @@ impl Joint<'_> {
         let parts =
             (threads * PARTS).max(all / (chunks / 2).max(1)).min(MOST_PARTS.max(threads * PARTS));
         let parts = parts.min(all / LEAST_PART_WEIGHT);
-        let part = |collections: Range<u16>| {
+        let bytes = |collections: &Range<u16>| {
             let [from, to] = [collections.start, collections.end].map(usize::from);
-            let bytes = starts.iter().map(|starts| between(starts, from, to)).collect();
-            MergePart { collections, bytes }
+            starts.iter().map(|starts| between(starts, from, to)).collect::<Vec<_>>()
         };
-        Ok(cut(parts, weight).into_iter().map(part).collect())
+        // What documents that are left out leave of a collection's terms is known too late.
+        let is_cut = threads > 1 && self.inputs.iter().all(|input| input.deletions.is_none());
+        let mut cut_parts: Vec<MergePart> = Vec::new();
+        for collections in cut(parts, weight) {
+            let last = collections.end - 1;
+            let pieces = if is_cut { pieces_of(all, parts, &collections, weight) } else { 0 };
+            let weight = |terms: u64, lists: u64| terms.saturating_mul(TERM_COST) + lists;
+            let of_inputs = bytes(&(last..collections.end)).into_iter().zip(self.inputs);
+            let largest = of_inputs.max_by_key(|([terms, lists], _)| weight(*terms, *lists));
+            let cuts = largest.map_or(Ok(Vec::new()), |(_, input)| {
+                let path = input.run.path(&input.generation, FileKind::Lexicon);
+                LexiconStream::cuts(&path, last, pieces, weight)
+            });
+            let cuts = cuts?;
+            let pieces = cuts.len() as u64 + 1;
+            cut_parts.extend(TermRange::cut(collections, cuts).into_iter().map(|terms| {
+                let pieces = if terms.collections.contains(&last) { pieces } else { 1 };
+                let bytes = bytes(&terms.collections).into_iter();
+                let bytes = bytes.map(|of_run| of_run.map(|bytes| bytes / pieces)).collect();
+                MergePart { terms, behind: None, bytes }
+            }));
+        }
+        Ok(cut_parts)
+    }
+
+    /// Counts the terms of parts of a collection, for those behind them.
+    fn count(
+        &self,
+        threads: usize,
+        memory: u64,
+        parts: &mut [MergePart],
+    ) -> Result<(), IndexError> {
+        let count = |(): &mut (), number: usize| {
+            let part: &MergePart = &parts[number];
+            let mut last = Vec::new();
+            if part.terms.to.is_none() {
+                return Ok((0, last));
+            }
+            let share = memory / threads as u64 / self.inputs.len().max(1) as u64;
+            let window = |bytes: u64| bytes.min(share).min(MOST_RUN_BYTES);
+            let mut terms = TermMerge::new(self.streams(part, window)?)?;
+            let mut count = 0;
+            while terms.take_term() {
+                count += 1;
+                last.clear();
+                last.extend_from_slice(terms.taken().1);
+                while terms.source_of_term().is_some() {
+                    terms.advance()?;
+                }
+            }
+            Ok::<_, IndexError>((count, last))
+        };
+        let counts = Crew::new("terms").in_order(threads, parts.len(), count)?;
+        let mut before = (0, Vec::new());
+        for (part, (count, last)) in parts.iter_mut().zip(counts) {
+            if part.terms.from.is_empty() {
+                before = (0, Vec::new());
+            }
+            part.behind = (before.0 > 0).then(|| before.clone());
+            if count > 0 {
+                before = (before.0 + count, last);
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the terms of a part in all runs, with windows of so many bytes for bytes of terms.
+    fn streams(
+        &self,
+        part: &MergePart,
+        window: impl Fn(u64) -> u64,
+    ) -> Result<Vec<LexiconStream>, IndexError> {
+        let open = |(MergeInput { generation, run, .. }, &[bytes, _]): (&MergeInput, &[u64; 2])| {
+            let path = run.path(generation, FileKind::Lexicon);
+            LexiconStream::open_range(&path, window(bytes) as usize, &part.terms)
+        };
+        self.inputs.iter().zip(&part.bytes).map(open).collect()
     }
 
     /// Opens the terms and lists of a part in all runs, with windows of so much memory together.
@@ -244,22 +329,18 @@ impl Joint<'_> {
         let share = memory_bytes / self.inputs.len().max(1) as u64;
         let share = share.clamp(LEAST_RUN_BYTES, MOST_RUN_BYTES);
         let first = self.inputs.first().map_or(0, |input| input.base);
-        let mut streams = Vec::new();
+        // Reads behind the part are wasted.
+        let streams = self.streams(part, |bytes| (share / LEXICON_SHARE).min(bytes))?;
         let mut lists = Vec::new();
-        for (input, &[term_bytes, list_bytes]) in self.inputs.iter().zip(&part.bytes) {
+        for ((input, &[_, list_bytes]), stream) in self.inputs.iter().zip(&part.bytes).zip(&streams)
+        {
             let MergeInput { generation, run, deletions, base, .. } = input;
-            // Reads behind the part are wasted.
-            let lexicon_window = (share / LEXICON_SHARE).min(term_bytes) as usize;
             let postings_window = share - share / LEXICON_SHARE - RUN_OVERHEAD_BYTES;
             let postings_window = postings_window.min(list_bytes.saturating_add(POSTINGS_SLACK));
-            let path = run.path(generation, FileKind::Lexicon);
-            let collections = part.collections.clone();
-            let stream = LexiconStream::open_part(&path, lexicon_window, collections)?;
             let base = Base::new(first, base - first, deletions.clone());
             let positions = self.numbers.is_none() && self.merging.form.has_positions();
             let window = postings_window as usize;
-            lists.push(ListSource::open(generation, run, &stream, base, window, positions)?);
-            streams.push(stream);
+            lists.push(ListSource::open(generation, run, stream, base, window, positions)?);
         }
         Ok((streams, lists))
     }
@@ -295,7 +376,12 @@ impl Joint<'_> {
             self.merging.stop.pass(postings.take());
             give(chunk)
         };
-        let mut laying = ListChunks::new(self.merging.form, self.to, chunk_bytes, give);
+        let form = self.merging.form;
+        let mut laying = ListChunks::new(form, self.to, chunk_bytes, give);
+        if let Some((terms, last)) = &part.behind {
+            let coder = TermCoder::behind(part.terms.collections.start, last, *terms);
+            laying = laying.behind(form, coder);
+        }
         let mut entries = Vec::new();
         while terms.take_term() {
             let (collection, suffix) = terms.taken();

@@ -18,8 +18,8 @@ pub(super) fn sort(
             let place = documents.location(docid).unwrap_or_default();
             (place.input, place.offset)
         }),
-        DocumentOrder::Url => docids.sort_by(|&a, &b| compare_addresses(name(a), name(b))),
-        DocumentOrder::Name => docids.sort_by(|&a, &b| name(a).cmp(name(b))),
+        DocumentOrder::Url => docids.sort_by(|&a, &b| compare_addresses(&name(a), &name(b))),
+        DocumentOrder::Name => docids.sort_by(|&a, &b| name(a).cmp(&name(b))),
         DocumentOrder::Length => docids.sort_by_key(|&docid| documents.lengths()[docid as usize]),
         DocumentOrder::Topic => {}
         DocumentOrder::Global { .. } => {

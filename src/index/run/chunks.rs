@@ -2,6 +2,7 @@
 
 use super::lay::{ChunkLayout, LaidChunk, ListStretch};
 use crate::index::error::IndexError;
+use crate::index::lexicon::TermCoder;
 use crate::index::list::Form;
 use std::path::Path;
 
@@ -21,6 +22,11 @@ impl<'a, G: FnMut(LaidChunk) -> Result<(), IndexError>> ListChunks<'a, G> {
     pub(crate) fn new(form: Form, folder: &'a Path, chunk_bytes: usize, give: G) -> Self {
         let positions = Vec::new();
         Self { layout: ChunkLayout::new(form), positions, chunk_bytes, folder, give }
+    }
+
+    /// For lists that follow others, whose terms were coded up to there.
+    pub(crate) fn behind(self, form: Form, coder: TermCoder) -> Self {
+        Self { layout: ChunkLayout::behind(form, coder), ..self }
     }
 
     /// The payload has another part of the list of a term of this collection at its end: hands the

@@ -85,7 +85,7 @@ fn count(generation: &Path, entry: &RunEntry, all: &mut Deletions) -> Result<(),
     let parts = parts_of(lexicon, LEAST_BYTES, threads * PARTS, |_, lists| lists)?;
     let of_part = |(): &mut (), part: usize| {
         let mut found = Vec::new();
-        let mut terms = LexiconStream::open_part(lexicon, WINDOW_BYTES, parts[part].clone())?;
+        let mut terms = LexiconStream::open_range(lexicon, WINDOW_BYTES, &parts[part])?;
         while terms.advance()? {
             let list = terms.term().list;
             let count = run.count(&list, &all.counted)?;

@@ -152,9 +152,10 @@ pub(crate) struct RunWriter {
     postings: GatheredFile,
     positions: Option<GatheredFile>,
     sources: Vec<ChunkQueue>,
-    /// The [turn](ChunkQueue::turn) of each source that has not ended, and its number: of two with
-    /// the same collection the first one has the lesser terms, or one awaits another.
-    turns: BTreeSet<((u16, bool), usize)>,
+    /// Of each source that has not ended the collection of its [turn](ChunkQueue::turn), its
+    /// number, and whether the chunk is there: of two with the same collection the first one has
+    /// the lesser terms.
+    turns: BTreeSet<(u16, usize, bool)>,
 }
 
 impl RunWriter {
@@ -175,7 +176,7 @@ impl RunWriter {
         };
         let positions = form.has_positions().then(|| gathered(FileKind::Positions, threads));
         let positions = positions.transpose()?;
-        let turns = (0..).zip(&sources).map(|(source, &last)| ((last, false), source)).collect();
+        let turns = (0..).zip(&sources).map(|(source, &last)| (last, source, false)).collect();
         let sources =
             sources.into_iter().map(|last| ChunkQueue { last, ..ChunkQueue::default() }).collect();
         Ok(Self { number, form, lexicon, postings, positions, sources, turns })
@@ -185,12 +186,13 @@ impl RunWriter {
     /// If there is no such source.
     pub(crate) fn take(&mut self, source: usize, chunk: LaidChunk) {
         let queue = &mut self.sources[source];
-        if let Some(turn) = queue.turn() {
-            self.turns.remove(&(turn, source));
+        if let Some((collection, is_there)) = queue.turn() {
+            self.turns.remove(&(collection, source, is_there));
         }
         queue.push(chunk);
         queue.pass();
-        self.turns.extend(queue.turn().map(|turn| (turn, source)));
+        let turn = queue.turn();
+        self.turns.extend(turn.map(|(collection, is_there)| (collection, source, is_there)));
     }
 
     /// Places what can be placed; true if that was all of the run.
@@ -198,7 +200,7 @@ impl RunWriter {
     /// # Errors
     /// `Storage`; `Refused` if collections come in another order.
     pub(crate) fn write(&mut self) -> Result<bool, IndexError> {
-        while let Some(&((_, is_there), source)) = self.turns.first() {
+        while let Some(&(_, source, is_there)) = self.turns.first() {
             if !is_there {
                 return Ok(false);
             }
@@ -206,7 +208,8 @@ impl RunWriter {
             self.place(source)?;
             let queue = &mut self.sources[source];
             queue.pass();
-            self.turns.extend(queue.turn().map(|turn| (turn, source)));
+            let turn = queue.turn();
+            self.turns.extend(turn.map(|(collection, is_there)| (collection, source, is_there)));
         }
         Ok(true)
     }

@@ -52,7 +52,8 @@ impl Talk {
         let snippets =
             Snippets::new(&self.snapshot, wanted, &query.text, (2 * self.columns).min(CHARACTERS));
         for (hit, rank) in hits.iter().zip(query.offset + 1..) {
-            let name = String::from_utf8_lossy(documents.name(hit.docid)?);
+            let name = documents.name(hit.docid)?;
+            let name = String::from_utf8_lossy(&name);
             let score = format!("{:.4}", hit.score);
             let room = self.columns.saturating_sub(7 + score.len());
             _ = writeln!(text, "{rank:>3}. {}  {score}", cut(&visible(&name), room));

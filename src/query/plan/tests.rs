@@ -43,11 +43,13 @@ fn terms_are_told_apart_by_a_look_at_few_others() {
         assert!(text.starts_with(&first), "by first appearance");
         let most = (FEW_TERMS * (FEW_TERMS + 100)) as u64;
         assert!(LOOKED_AT.get() <= most, "{terms} terms: {}", LOOKED_AT.get());
-        assert_eq!(check(&snapshot, Wanted::default(), &text), Ok(()));
+        assert_eq!(check(&snapshot, Wanted::default(), &text, false), Ok(()));
     }
     let text = text(MOST_TERMS + 1);
     for text in [&text, "applypipeline:off w1x^-1"] {
-        let why = check(&snapshot, Wanted::default(), text).unwrap_err();
+        let why = check(&snapshot, Wanted::default(), text, false).unwrap_err();
+        let was_read = check(&snapshot, Wanted::default(), text, true);
+        assert_eq!(was_read.is_err(), text.len() > MOST_TERMS, "reading refuses weights");
         let refused = planner.plan(&snapshot, Wanted::default(), text).unwrap_err();
         assert_eq!(refused.to_string(), format!("a query {why}"));
     }

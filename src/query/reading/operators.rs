@@ -11,6 +11,14 @@ const NOTHING: &str = "signs, brackets, fields, AND, OR and NOT are read with `@
 /// distance behind `~` or `NEAR/`, a wildcard, `/pattern/`, `|`, `AND`, `OR`, `NEAR` and `NOT`
 /// between words that are not all in capitals, `#name(`, or words around `TO` in brackets.
 pub(super) fn operator(text: &str) -> Option<(&str, &'static str)> {
+    // One thread reads all queries, most of which have small letters alone.
+    let is_of_one = |byte: u8| match byte {
+        b'A'..=b'Z' | b'"' | b'[' | b'|' | b'&' | b'#' | b'+' | b'-' | b'!' | b'^' => true,
+        _ => matches!(byte, b'~' | b':' | b'*' | b'/' | b'<' | b'>'),
+    };
+    if !text.bytes().any(is_of_one) {
+        return None;
+    }
     let phrase = text.split_once('"').and_then(|(before, quoted)| {
         let end = quoted.find('"').filter(|end| *end > 0)?;
         text.get(before.len()..before.len() + end + 2)

@@ -24,7 +24,7 @@ impl CrossingRecord for LaidOutAnswer {
             AnswerOut::Value(_) => put_bytes(&[], to),
         }
         put_list(self.counted.as_slice(), to, |counted, to| {
-            let CountedAnswer { number, qid, text, took, hits, known } = counted;
+            let CountedAnswer { number, qid, text, took, hits, known } = &**counted;
             to.extend([*number, took.as_nanos() as u64, *hits, u64::from(*known)]);
             put_text(qid, to);
             put_text(text, to);
@@ -40,7 +40,7 @@ impl CrossingRecord for LaidOutAnswer {
             let hits = words.word()?;
             let known = words.flag()?;
             let [qid, text] = [words.text()?, words.text()?];
-            Some(CountedAnswer { number, qid, text, took, hits, known })
+            Some(Box::new(CountedAnswer { number, qid, text, took, hits, known }))
         };
         Some(Self { place, out, counted: list(words, counted)?.pop() })
     }

@@ -340,5 +340,6 @@ fn lay_out(
     };
     let matching = wanted.count.then_some(matching);
     let answer = Answer { hits, found: matching, known, facets, ..Answer::default() };
-    context.lay_out(query, &answer, &values, came.elapsed(), name)
+    let NumberedQuery { place, number, query, snapshot, .. } = query;
+    context.lay_out((place, number, query), &snapshot, &answer, &values, came.elapsed(), name)
 }

@@ -99,9 +99,10 @@ fn stage(
     hits: &[Hit],
     listing: Option<&Listing>,
 ) -> Result<StageHits, IndexError> {
-    let failed = OnceCell::new();
+    let (list, failed) = <(OnceCell<_>, OnceCell<_>)>::default();
     let mut names = Names::default();
-    let name = generation.documents().names(|at| hits.get(at).map(|hit| hit.docid), &failed);
+    let name = generation.documents();
+    let name = name.names(|at| hits.get(at).map(|hit| hit.docid), (&list, &failed));
     (0..hits.len()).for_each(|at| names.push(&name(at)));
     drop(name);
     failed.into_inner().map_or(Ok(()), Err)?;

@@ -157,7 +157,7 @@ proptest! {
         let took = Duration::from_nanos(number >> 1);
         let counted = CountedAnswer { number, qid: qid.clone(), text: qid, took, hits: 4, known };
         let out = AnswerOut::Text(vec![0xff, 1, 2]);
-        let counted = known.then_some(counted);
+        let counted = known.then_some(Box::new(counted));
         let (sent, came) = crossed(LaidOutAnswer { place, out, counted });
         prop_assert_eq!(sent, came);
     }

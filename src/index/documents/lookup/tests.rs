@@ -1,11 +1,14 @@
+use super::column::AT_ONCE;
 use super::*;
 use crate::index::deletions::DocidSet;
+use crate::index::deletions::{Deletions, LiveRun};
 use crate::index::documents::duplicates::{Duplicates, SameName, find_duplicates};
 use crate::index::documents::{DocumentsWriter, Location, RunDocuments};
 use crate::index::files::pages::seal;
-use crate::index::format::{RUNS, run_file, run_name};
+use crate::index::format::{RUNS, run_name};
 use proptest::prelude::*;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Writes a run of documents of these names in the folder of a generation.
 fn write(folder: &Path, number: u32, first_docid: u32, names: &[String]) -> RunEntry {
@@ -107,15 +110,22 @@ fn a_look_up_that_is_not_in_order_or_of_other_names_is_found() {
     let path = run.path(folder.path(), FileKind::Lookup);
     let good = std::fs::read(&path).unwrap();
     let open = || RunDocuments::open_unverified(folder.path(), &run).unwrap();
-    let (first, second) = (HEADER_BYTES..HEADER_BYTES + 8, HEADER_BYTES + 8..HEADER_BYTES + 16);
+    // One bucket, whose directory has two entries.
+    let pairs = HEADER_BYTES + 8;
+    let (first, second) = (pairs..pairs + 5, pairs + 5..pairs + 10);
     let mut swapped = good.clone();
     swapped[first.clone()].copy_from_slice(&good[second.clone()]);
     swapped[second.clone()].copy_from_slice(&good[first.clone()]);
     let mut twice = good.clone();
     twice[second].copy_from_slice(&good[first.clone()]);
     let mut behind = good.clone();
-    behind[first.end - 4..first.end].copy_from_slice(&50u32.to_le_bytes());
-    for mut bytes in [swapped, twice, behind] {
+    behind[first.start] = 50;
+    let starts = [(0, 1), (0, 51), (4, 49), (4, 51)].map(|(at, value)| {
+        let mut bytes = good.clone();
+        bytes[HEADER_BYTES + at] = value;
+        bytes
+    });
+    for mut bytes in [swapped, twice, behind].into_iter().chain(starts) {
         seal(&path, &mut bytes);
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, bytes).unwrap();
@@ -126,22 +136,56 @@ fn a_look_up_that_is_not_in_order_or_of_other_names_is_found() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    /// Of one bucket and of several, as a stream and by hash.
     #[test]
     fn oracle_those_of_a_hash_by_all_pairs(
-        mut hashes in prop::collection::vec(prop_oneof![any::<u32>(), 0..9u32, Just(7 << 20)], 0..400),
+        some in prop::collection::vec(prop_oneof![any::<u32>(), 0..9u32, Just(7 << 20)], 0..400),
+        many in prop_oneof![Just(0), 0..3000u32],
         more in any::<u32>(),
+        from in any::<u32>(),
     ) {
-        hashes.sort_unstable();
-        let pairs: Vec<[u32; 2]> = (0..).zip(&hashes).map(|(at, hash)| [*hash, at]).collect();
+        let many = (0..many).map(|n| n.wrapping_mul(2_654_435_761));
+        let hashes: Vec<u32> = some.iter().copied().chain(many).collect();
         let folder = folder();
-        let name = run_file(&run_name(0), FileKind::Lookup);
-        let mut file = StorageFile::create(folder.path(), &name).unwrap();
-        file.write(bytemuck::cast_slice(&pairs)).unwrap();
-        file.finish(FileHeader { kind: FileKind::Lookup, values: [0; 5], last: 0 }).unwrap();
-        let lookup = NameLookup(Map::open(&folder.path().join(name)).unwrap());
-        for hash in hashes.iter().flat_map(|h| [*h, h.wrapping_add(1)]).chain([0, u32::MAX, more]) {
-            let expected = pairs.iter().filter(|pair| pair[0] == hash).copied();
-            prop_assert_eq!(lookup.of_hash(hash).unwrap(), expected.collect::<Vec<_>>());
+        let column = NameColumn::create(folder.path(), 0).unwrap();
+        column.put_hashes(0, &hashes).unwrap();
+        let documents = hashes.len() as u32;
+        column.write(documents).unwrap();
+        let run = RunEntry { name: run_name(0), documents, ..RunEntry::default() };
+        let lookup = NameLookup::open_unverified(folder.path(), &run).unwrap();
+        for hash in some.iter().flat_map(|h| [*h, h.wrapping_add(1)]).chain([0, u32::MAX, more]) {
+            let expected = (0..).zip(&hashes).filter(|(_, other)| **other == hash);
+            let found: Vec<u32> = lookup.of_hash(hash).unwrap().collect();
+            prop_assert_eq!(found, expected.map(|(docid, _)| docid).collect::<Vec<u32>>());
         }
+        let mut pairs: Vec<[u32; 2]> = (0..).zip(&hashes).map(|(docid, h)| [*h, docid]).collect();
+        pairs.sort_unstable();
+        let hashes = u64::from(from.min(more))..u64::from(from.max(more));
+        let expected: Vec<_> =
+            pairs.into_iter().filter(|pair| hashes.contains(&pair[0].into())).collect();
+        let mut found = Vec::new();
+        let take = |_, pair| {
+            found.push(pair);
+            Ok(())
+        };
+        lookup.each(hashes, take).unwrap();
+        prop_assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn a_layout_has_room_for_all_docids_and_hashes() {
+    for documents in [0, 1, 255, 256, 257, 65_537, 1 << 24, u32::MAX] {
+        let layout = LookupLayout::new(documents);
+        for docid in [0, documents / 2, documents.saturating_sub(1)] {
+            for hash in [0, 1, 0x8765_4321, u32::MAX] {
+                let pair = [hash, docid];
+                let bucket = layout.bucket(hash);
+                assert!(bucket < layout.buckets());
+                assert_eq!(layout.pair(bucket, &layout.packed(pair)), pair);
+            }
+        }
+        assert!(layout.at(documents) <= layout.file_bytes());
     }
 }

@@ -4,7 +4,7 @@
 use super::{PieceDocuments, Rows, Skipped, SkippedRecords};
 use crate::crew::lock;
 use crate::index::columns::{Column, ColumnParts, ColumnsWriter, MisfitValue, PieceColumns};
-use crate::index::documents::{DocumentColumns, DocumentsEntry, DocumentsPlace, PlacedDocuments};
+use crate::index::documents::{DocumentColumns, DocumentsEntry, PlacedDocuments};
 use crate::index::texts::{PieceTexts, TextsFile};
 use crate::order::{Budget, Sequencer};
 use std::borrow::Cow;
@@ -38,8 +38,8 @@ pub(crate) struct DocumentsTable {
     sequencer: Sequencer,
     /// Fields of the index.
     fields: usize,
-    /// The open run, once it has a document, and what of it is placed.
-    run: Option<(Arc<TableRun>, DocumentsPlace)>,
+    /// The open run, once it has a document, and how many of it are placed.
+    run: Option<(Arc<TableRun>, u32)>,
     shared: Arc<SharedTable>,
     /// Lines of the current input before the current piece.
     input: u32,
@@ -80,7 +80,8 @@ struct TableSum {
 /// The documents of a piece, and where they stand.
 pub(crate) struct PieceRows {
     piece: PieceDocuments,
-    place: DocumentsPlace,
+    /// Of the first.
+    docid: u32,
     lines: u64,
     run: Arc<TableRun>,
     shared: Arc<SharedTable>,
@@ -116,17 +117,15 @@ impl DocumentsTable {
     }
 
     /// Places the documents of the next piece, if it has any. Skipped records, which lie in
-    /// `input_path`, are counted, or an error if the build is `strict`; nameless documents are
-    /// called by `input_name`.
+    /// `input_path`, are counted, or an error if the build is `strict`.
     ///
     /// # Errors
     /// When files cannot be created or ended, there are more documents than docids, or of a strict
     /// build.
-    pub(crate) fn place<'a>(
+    pub(crate) fn place(
         &mut self,
         strict: bool,
         mut piece: PieceDocuments,
-        input_name: impl Fn(u32) -> Cow<'a, str>,
         input_path: impl Fn(u32) -> String,
     ) -> Result<Option<PieceRows>, TableCause> {
         if piece.input != self.input {
@@ -151,8 +150,7 @@ impl DocumentsTable {
         if let Some(first) = piece.rows.locations.first() {
             self.note_filled(&piece);
             let first_input = first.input;
-            let name_bytes = piece.rows.name_bytes(input_name, lines);
-            let (run, place) =
+            let (run, next) =
                 match &mut self.run {
                     Some(open) => open,
                     none => {
@@ -164,16 +162,15 @@ impl DocumentsTable {
                         let texts = parts.map(|n| TextsFile::create(folder, number, n));
                         let (columns, texts) = (Mutex::default(), texts.transpose()?);
                         let run = TableRun { number, files, columns, texts };
-                        none.insert((Arc::new(run), DocumentsPlace::default()))
+                        none.insert((Arc::new(run), 0))
                     }
                 };
             let documents = piece.documents();
             let run = run.clone();
             let shared = self.shared.clone();
-            let here = *place;
-            place.documents += documents;
-            place.name_bytes += name_bytes;
-            placed = Some(PieceRows { piece, place: here, lines, run, shared });
+            let docid = *next;
+            *next += documents;
+            placed = Some(PieceRows { piece, docid, lines, run, shared });
         }
         if placement.closes {
             self.end_run()?;
@@ -254,30 +251,31 @@ impl PieceRows {
         self.piece.bytes()
     }
 
-    /// Writes the documents. Returns the table's sums if these were its last.
+    /// Writes the documents; nameless ones are called by `input_name`. Returns the table's sums if
+    /// these were its last.
     pub(crate) fn write<'a>(
         self,
         input_name: impl Fn(u32) -> Cow<'a, str>,
     ) -> Result<Option<DocumentsDone>, TableCause> {
-        let Self { piece, place, lines, run, shared } = self;
+        let Self { piece, docid, lines, run, shared } = self;
         let PieceDocuments { mut rows, columns: values, texts, .. } = piece;
         if rows.is_nameless {
             rows.make_names(input_name, lines);
         }
         let columns = DocumentColumns {
             names: &rows.names,
-            ends: &mut rows.ends,
+            ends: &rows.ends,
             lengths: &rows.lengths,
             locations: &mut rows.locations,
             hashes: &rows.contents,
         };
-        run.files.write(place, columns)?;
-        run.files.write_fields(place, &rows.field_lengths)?;
+        run.files.write(docid, columns)?;
+        run.files.write_fields(docid, &rows.field_lengths)?;
         if let Some(values) = values {
-            lock(&run.columns).put(place.documents, values);
+            lock(&run.columns).put(docid, values);
         }
         if let (Some(texts), Some(file)) = (texts, &run.texts) {
-            file.put(place.documents, texts)?;
+            file.put(docid, texts)?;
         }
         let empty = rows.lengths.iter().filter(|&&length| length == 0).count();
         lock(&shared.sum).empty += empty as u64;
@@ -329,29 +327,6 @@ impl SharedTable {
 }
 
 impl Rows {
-    /// Bytes of all names, made ones too, if `lines` come before the piece.
-    fn name_bytes<'a>(&self, input_name: impl Fn(u32) -> Cow<'a, str>, lines: u64) -> u64 {
-        let mut bytes = self.names.len() as u64;
-        if !self.is_nameless {
-            return bytes;
-        }
-        let mut input = None;
-        let mut file = 0;
-        for (name, (location, line)) in self.names().zip(self.locations.iter().zip(&self.lines)) {
-            if !name.is_empty() {
-                continue;
-            }
-            if input != Some(location.input) {
-                input = Some(location.input);
-                file = input_name(location.input).len();
-            }
-            // The name of the file, a colon, and the digits of the line.
-            let digits = (lines + line).checked_ilog10().unwrap_or(0) + 1;
-            bytes += file as u64 + 1 + u64::from(digits);
-        }
-        bytes
-    }
-
     /// Makes the missing names.
     fn make_names<'a>(&mut self, input_name: impl Fn(u32) -> Cow<'a, str>, lines: u64) {
         use std::fmt::Write;
@@ -406,7 +381,7 @@ mod tests {
             lines += piece.lines;
             let documents = names.len() as u32;
             piece.counts = Arc::new(PieceCounts { documents, ..PieceCounts::default() });
-            placed.extend(table.place(true, piece, |_| file.into(), |_| file.into()).unwrap());
+            placed.extend(table.place(true, piece, |_| file.into()).unwrap());
         }
         assert_eq!(placed.len(), 3);
         assert!(table.finish().unwrap().is_none(), "nothing is written yet");
@@ -425,7 +400,7 @@ mod tests {
         entry.complete(folder.path(), &mut run, &mut files).unwrap();
         let read = RunDocuments::open(folder.path(), &run, &files).unwrap();
         for (docid, name) in (0..).zip(&expected) {
-            assert_eq!(read.name(docid).unwrap(), name.as_bytes());
+            assert_eq!(&*read.name(docid).unwrap(), name.as_bytes());
         }
     }
 }

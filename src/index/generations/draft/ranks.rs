@@ -54,7 +54,7 @@ impl Draft {
             let documents = RunDocuments::open_mapped(&self.folder, &self.runs[run])?;
             let rank = |docid| {
                 // The first document of a name counts.
-                let first = old.of(documents.name(docid)?)?.first().copied();
+                let first = old.of(&documents.name(docid)?)?.first().copied();
                 unknown += u64::from(first.is_none());
                 let docid = |(run, docid): (usize, u32)| manifest.runs[run].first_docid + docid;
                 Ok::<_, IndexError>(first.map_or(0.0, |first| ranks[docid(first) as usize]))

@@ -61,7 +61,7 @@ impl Draft {
         let [mut more_empty, mut less_empty] = [0, 0];
         for (at, (LiveRun { run, deletions }, documents)) in all.runs().iter().enumerate() {
             let mut touch = |docid, is_added: bool| {
-                let name = touched.entry(name_hash(documents.name(docid)?)).or_default();
+                let name = touched.entry(name_hash(&documents.name(docid)?)).or_default();
                 name.example = (at, docid);
                 let is_empty = u64::from(documents.length(docid)? == 0);
                 let (count, empty) = match is_added {
@@ -89,7 +89,7 @@ impl Draft {
             let [mut more, mut less] = [0, 0];
             let names = touched.iter().skip(part * PART_NAMES).take(PART_NAMES);
             for TouchedName { added, deleted, example: (at, docid) } in names {
-                let now = all.of(all.runs()[*at].1.name(*docid)?)?;
+                let now = all.of(&all.runs()[*at].1.name(*docid)?)?;
                 let now = now.iter().filter(|(run, _)| *run < self.runs.len()).count() as u64;
                 let was = (now + deleted).saturating_sub(*added);
                 more += now.saturating_sub(1);

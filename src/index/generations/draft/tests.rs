@@ -150,7 +150,7 @@ proptest! {
         prop_assert_eq!(ranks.is_some(), ranked);
         for (docid, expected) in docids.zip(&left) {
             let name = generation.documents().name(docid).unwrap();
-            prop_assert_eq!(String::from_utf8_lossy(name), format!("doc-{expected}"));
+            prop_assert_eq!(String::from_utf8_lossy(&name), format!("doc-{expected}"));
             prop_assert!(ranks.as_ref().is_none_or(|ranks| ranks[docid as usize] == *expected as f32));
         }
     }

@@ -30,7 +30,7 @@ fn everything_that_was_built_is_there() {
         }
     }
     assert!(found == collection);
-    assert_eq!(generation.documents().name(399).unwrap(), b"doc-399");
+    assert_eq!(&*generation.documents().name(399).unwrap(), b"doc-399");
 }
 
 #[test]

@@ -77,13 +77,13 @@ fn every_flipped_bit_and_every_cut_is_an_error() {
 
 #[test]
 fn foreign_and_newer_files_have_their_messages() {
-    let newer = decode("{\"format\": 5, \"generation\": 1, \"new\": []}").unwrap_err();
-    assert!(newer.to_string().contains("version 5 is newer than 4"), "{newer}");
-    let start = "{\n  \"format\": 3,\n  \"generation\": 1,\n  \"old\": [],\n  ";
+    let newer = decode("{\"format\": 6, \"generation\": 1, \"new\": []}").unwrap_err();
+    assert!(newer.to_string().contains("version 6 is newer than 5"), "{newer}");
+    let start = "{\n  \"format\": 4,\n  \"generation\": 1,\n  \"old\": [],\n  ";
     let older = format!("{start}{}", tail(crc32fast::hash(start.as_bytes())));
     let error = decode(&older).unwrap_err();
-    assert!(matches!(error, IndexError::Older { found: 3, .. }), "{error}");
-    let message = "m: format version 3 is older than 4, the only one that this program reads: \
+    assert!(matches!(error, IndexError::Older { found: 4, .. }), "{error}");
+    let message = "m: format version 4 is older than 5, the only one that this program reads: \
                    build the index again, or rebuild it by its job file";
     assert_eq!(error.to_string(), message);
     assert!(matches!(decode(&older.replace("old", "odd")), Err(IndexError::Damaged { .. })));

@@ -42,17 +42,18 @@ impl Check<'_> {
             let end = BODY + 2 * run.field_tokens.len() as u64 * u64::from(documents.len());
             self.zeros(&name(FileKind::Fields), end);
         }
-        self.zeros(&name(FileKind::Names), BODY + documents.name_section().len() as u64);
+        self.zeros(&name(FileKind::Names), BODY + documents.name_bytes());
         if ends.is_some() {
             self.names(run, &documents);
             self.note(documents.check_lookup());
         }
         let mut least = 0;
-        for (docid, location) in (0u64..).zip(documents.first_locations()) {
+        for docid in 0..documents.len() {
+            let location = self.note(documents.first_location(docid))?;
             let range = least..run.inputs;
             if !range.contains(&location.input) && !self.full() {
                 let expected = format!("an input from {} to below {}", range.start, range.end);
-                let at = BODY + 16 * docid + 12;
+                let at = documents.place_of_location(docid);
                 self.damaged(&name(FileKind::Locations), at, expected, location.input);
             }
             least = if documents.inputs_rise() { location.input } else { 0 };
@@ -68,17 +69,13 @@ impl Check<'_> {
     }
 
     fn names(&mut self, run: &RunEntry, documents: &RunDocuments) {
-        let mut start = BODY;
         for docid in 0..documents.len() {
-            let Some(name) = self.note(documents.name(docid)) else { return };
-            if let Err(error) = std::str::from_utf8(name)
-                && !self.full()
-            {
-                let at = start + error.valid_up_to() as u64;
+            let Some(parts) = self.note(documents.name_parts(docid)) else { return };
+            if parts.iter().any(|part| std::str::from_utf8(part).is_err()) && !self.full() {
+                let at = documents.place_of_name(docid);
                 let file = run.file(FileKind::Names);
-                self.damaged(&file, at, "a name in UTF-8", name.escape_ascii());
+                self.damaged(&file, at, "a name in UTF-8", parts.concat().escape_ascii());
             }
-            start += name.len() as u64;
         }
     }
 }

@@ -17,13 +17,12 @@ use crate::index::format::{
     DELETIONS, FileKind, IMPORTED, MANIFEST, MAX_TERM_BYTES, POSTINGS_SLACK, list_pages, padding,
 };
 use crate::index::generations::manifest::RunEntry;
-use crate::index::lexicon::{LexiconStream, parts_of};
+use crate::index::lexicon::{LexiconStream, TermRange, parts_of};
 use crate::index::positions::PositionsCheck;
 use crate::index::run::Run;
 use crate::index::texts::check_texts;
 use crate::text::fields::{collection_of, split};
 use crate::text::trie_collection::implied_prefix;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -184,9 +183,9 @@ impl Check<'_> {
         let Some(parts) = parts.ok().filter(|parts| parts.len() > 1) else { return false };
         let is_wrong = AtomicBool::new(false);
         let sums = [const { AtomicU64::new(0) }; 4];
-        let read = |collections: Range<u16>| {
+        let read = |range: TermRange| {
             let mut part = Check { problems: Vec::new(), ..*self };
-            let mut terms = LexiconStream::open_part(lexicon.path(), WINDOW_BYTES, collections)?;
+            let mut terms = LexiconStream::open_range(lexicon.path(), WINDOW_BYTES, &range)?;
             let mut tokens = 0u64;
             let take = |of: usize, docids: &[u32], tfs: &[u32]| {
                 tokens = tokens.wrapping_add(weighted(of, docids.iter().copied().zip(tfs)));
@@ -199,8 +198,8 @@ impl Check<'_> {
             }
             Ok::<_, IndexError>(all_read && part.problems.is_empty())
         };
-        Crew::new("checker").share(threads - 1, parts, |collections| {
-            if !is_wrong.load(Relaxed) && !read(collections).is_ok_and(|is_whole| is_whole) {
+        Crew::new("checker").share(threads - 1, parts, |part| {
+            if !is_wrong.load(Relaxed) && !read(part).is_ok_and(|is_whole| is_whole) {
                 is_wrong.store(true, Relaxed);
             }
         });

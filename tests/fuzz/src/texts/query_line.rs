@@ -109,8 +109,10 @@ fn check_forms(query: &Query, hits: &[Hit], snapshot: &Snapshot) {
     let documents = snapshot.generation().documents();
     let written = |form: AnswerForm| {
         let mut out = Vec::new();
-        let name =
-            |at: usize| String::from_utf8_lossy(documents.name(hits[at].docid).unwrap_or_default());
+        let name = |at: usize| {
+            let name = documents.name(hits[at].docid).unwrap_or_default();
+            String::from_utf8_lossy(&name).into_owned().into()
+        };
         form.write(query, hits, None, Duration::from_micros(5), name, &mut out);
         out
     };
