@@ -4,12 +4,10 @@ use super::{BODY, LookupLayout, LookupPair, PAIR_BYTES, START_BYTES};
 use crate::index::deletions::{Deletions, LiveRun};
 use crate::index::documents::ramps::{NamePlace, RampWindow};
 use crate::index::error::IndexError;
-use crate::index::files::packed::{self, FilePlace};
 use crate::index::files::window::FileWindow;
 use crate::index::format::FileKind;
 use std::ops::{Range, RangeInclusive};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use twox_hash::XxHash3_128;
 
@@ -21,7 +19,7 @@ pub(crate) struct LookupStream {
     /// Of the same file.
     buckets: FileWindow,
     /// Looked at for names of equal hashes, which are few and lie anywhere.
-    names: OpenFile,
+    names: FileWindow,
     ends: RampWindow,
     deletions: Arc<Deletions>,
     first_docid: u32,
@@ -67,7 +65,8 @@ impl LookupStream {
             Some(behind) => first_from(behind)?.0,
             None => run.documents,
         };
-        let names = OpenFile::open(run.path(generation, FileKind::Names))?;
+        let names = run.path(generation, FileKind::Names);
+        let names = FileWindow::open_for_good(&names, NAMES_BYTES)?;
         let ends = RampWindow::open_for_good(generation, run, FileKind::Ends)?;
         let (deletions, first_docid, next) = (deletions.clone(), run.first_docid, [None; 2]);
         let mut stream = Self {
@@ -102,19 +101,17 @@ impl LookupStream {
         let place = self.ends.name(docid)?;
         let NamePlace { front, front_end, start, end } = place;
         let mut hash = XxHash3_128::new();
-        let mut buffer = [0; NAMES_BYTES];
-        let block = usize::try_from(end - front).ok().and_then(|bytes| buffer.get_mut(..bytes));
-        if let Some(block) = block {
-            self.names.read(BODY + front, block)?;
+        if end - front <= NAMES_BYTES as u64 {
+            let block = self.names.read(BODY + front, (end - front) as usize)?;
             hash.write(&block[..(front_end - front) as usize]);
             hash.write(&block[(start - front) as usize..]);
         } else {
             for Range { start: mut at, end } in place.parts() {
                 while at < end {
-                    let here = usize::try_from(end - at).unwrap_or(NAMES_BYTES).min(NAMES_BYTES);
-                    self.names.read(BODY + at, &mut buffer[..here])?;
-                    hash.write(&buffer[..here]);
-                    at += here as u64;
+                    let rest = usize::try_from(end - at).unwrap_or(usize::MAX);
+                    let bytes = self.names.read(BODY + at, rest)?;
+                    hash.write(bytes);
+                    at += bytes.len() as u64;
                 }
             }
         }
@@ -159,20 +156,4 @@ fn read_bucket(
     let entries = buckets.read(layout.entry(bucket), 2 * START_BYTES as usize)?;
     let entries: [u32; 2] = bytemuck::pod_read_unaligned(entries);
     layout.pairs(buckets.path(), bucket, entries)
-}
-
-struct OpenFile {
-    place: FilePlace,
-    path: PathBuf,
-}
-
-impl OpenFile {
-    fn open(path: PathBuf) -> Result<Self, IndexError> {
-        Ok(Self { place: packed::open(&path)?, path })
-    }
-
-    fn read(&self, at: u64, bytes: &mut [u8]) -> Result<(), IndexError> {
-        let FilePlace { file, start, .. } = &self.place;
-        file.read_exact_at(bytes, start + at).map_err(IndexError::storage("read", &self.path))
-    }
 }
