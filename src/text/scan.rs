@@ -62,6 +62,8 @@ pub struct Scanner {
     edges: Vec<u32>,
     /// A bit for each byte of the text: whether it is 0x80 or more.
     high: Vec<u64>,
+    /// Kept, since to clear one for each text takes time.
+    batch: KeyBatch,
 }
 
 impl Default for Scanner {
@@ -72,7 +74,8 @@ impl Default for Scanner {
 
 impl Scanner {
     pub fn new() -> Self {
-        Self { level: level(), in_order: false, edges: Vec::new(), high: Vec::new() }
+        let batch = KeyBatch { keys: [[0; 2]; TOGETHER], ahead: [0; TOGETHER], found: 0 };
+        Self { level: level(), in_order: false, edges: Vec::new(), high: Vec::new(), batch }
     }
 
     /// Whether all stretches come in the order of the text, which takes longer.
@@ -108,7 +111,7 @@ impl Scanner {
         let mut high = if any_high { next_high(&self.high, 0) } else { usize::MAX };
         let (pairs, rest) = self.edges.as_chunks::<2>();
         debug_assert!(rest.is_empty());
-        let mut batch = KeyBatch { keys: [[0; 2]; TOGETHER], ahead: [0; TOGETHER], found: 0 };
+        let batch = &mut self.batch;
         for mut pairs in pairs.chunks(TOGETHER) {
             batch.found = 0;
             loop {
@@ -266,6 +269,7 @@ fn next_high(high: &[u64], from: usize) -> usize {
     usize::MAX
 }
 
+#[repr(C, align(64))]
 struct KeyBatch {
     keys: [TokenKey; TOGETHER],
     /// What [`Stretches::ahead`] returned for each.
