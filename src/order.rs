@@ -119,19 +119,47 @@ impl Sketch {
         *old = (*old).max(rank);
     }
 
-    pub(crate) fn unite(&mut self, other: &Sketch) {
-        for (mine, theirs) in self.registers.iter_mut().zip(other.registers.iter()) {
-            *mine = (*mine).max(*theirs);
+    /// Calls `rises` with each rank that a register had, and has now in its place.
+    pub(crate) fn unite(&mut self, other: &Sketch, mut rises: impl FnMut(u8, u8)) {
+        let (mine, _) = self.registers.as_chunks_mut::<64>();
+        let (theirs, _) = other.registers.as_chunks::<64>();
+        for (mine, theirs) in mine.iter_mut().zip(theirs) {
+            // In most chunks none does, once there are some members; that is soon seen.
+            if !mine.iter().zip(theirs).fold(false, |any, (mine, theirs)| any | (theirs > mine)) {
+                continue;
+            }
+            for (mine, &theirs) in mine.iter_mut().zip(theirs) {
+                if theirs > *mine {
+                    rises(*mine, theirs);
+                    *mine = theirs;
+                }
+            }
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn estimate(&self) -> u64 {
+        let mut ranks = Ranks([0; _]);
+        self.registers.iter().for_each(|&rank| ranks.0[usize::from(rank)] += 1);
+        ranks.estimate()
+    }
+}
+
+/// How many registers of a [`Sketch`] have each rank.
+struct Ranks([u64; 66]);
+
+impl Ranks {
+    /// Of a sketch without members.
+    fn new() -> Self {
+        let mut ranks = [0; _];
+        ranks[0] = 1 << SKETCH_BITS;
+        Self(ranks)
     }
 
     /// Estimates the number of distinct members. All of it is integer arithmetic, the logarithm
     /// too, so that it is the same everywhere.
-    pub(crate) fn estimate(&self) -> u64 {
-        let mut histogram = [0u64; 66];
-        for &rank in self.registers.iter() {
-            histogram[rank as usize] += 1;
-        }
+    fn estimate(&self) -> u64 {
+        let Self(histogram) = self;
         // The sum of 2^-rank as a fixed-point number with 52 fraction bits: a rank is at most 53.
         let sum: u128 = histogram
             .iter()
@@ -232,12 +260,15 @@ pub(crate) struct Sequencer {
     next: u32,
     additive: u64,
     forms: Sketch,
+    /// Of `forms`.
+    ranks: Ranks,
 }
 
 impl Sequencer {
     /// The first run has the number `run`; `limit` is [`Budget::run_limit`].
     pub(crate) fn new(run: u32, limit: u64) -> Self {
-        Self { limit, run, run_first: 0, next: 0, additive: 0, forms: Sketch::default() }
+        let (run_first, next, additive, forms) = Default::default();
+        Self { limit, run, run_first, next, additive, forms, ranks: Ranks::new() }
     }
 
     pub(crate) fn place(&mut self, counts: &PieceCounts) -> Result<PiecePlacement, SettingError> {
@@ -249,8 +280,12 @@ impl Sequencer {
             .ok_or_else(too_many_documents)?;
         self.additive +=
             counts.list_bytes * LIST_BYTE_COST + u64::from(counts.documents) * DOCUMENT_COST;
-        self.forms.unite(&counts.forms);
-        let cost = self.additive + self.forms.estimate() * UNIT_COST;
+        let Ranks(ranks) = &mut self.ranks;
+        self.forms.unite(&counts.forms, |old, new| {
+            ranks[usize::from(old)] -= 1;
+            ranks[usize::from(new)] += 1;
+        });
+        let cost = self.additive + self.ranks.estimate() * UNIT_COST;
         let placement = PiecePlacement {
             run: self.run,
             run_first: self.run_first,
@@ -382,7 +417,7 @@ mod tests {
                 spread[i % parts].add(hash(m));
             }
             let mut united = Sketch::default();
-            spread.iter().rev().for_each(|s| united.unite(s));
+            spread.iter().rev().for_each(|s| united.unite(s, |_, _| ()));
             prop_assert_eq!(&united.registers[..], &whole.registers[..]);
         }
     }

@@ -26,9 +26,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
-use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+use timely::dataflow::operators::{Capability, InputCapability};
 use timely::scheduling::activate::SyncActivator;
 
 /// A share of an owner's part of a closed run, on its way to a worker that encodes it.
@@ -115,14 +115,16 @@ impl ClosingRun {
 pub(crate) struct FeedHead<G> {
     pub(crate) owner: u32,
     wiring: Arc<BuildWiring>,
-    waiting: BTreeMap<u64, (Capability<u64>, Capability<u64>, G)>,
+    waiting: BTreeMap<u64, G>,
+    /// Of what waits.
+    absorbed: Option<Absorbed>,
+    /// Of what waits, and of the open run, which goes out at its last piece.
+    runs: Option<Capability<u64>>,
     sequencer: Sequencer,
     lengths: Vec<Arc<[u8]>>,
     /// Fields of the index.
     fields: usize,
     closing: Option<ClosingRun>,
-    /// Of the last piece; the last run goes out with it.
-    last: Option<Capability<u64>>,
     /// Shares that are not encoded have it too.
     busy: Arc<()>,
     /// Shares that are not written have it too.
@@ -134,20 +136,32 @@ impl<G: OwnedGroup> FeedHead<G> {
     fn new(owner: u32, plan: &BuildPlan, wiring: Arc<BuildWiring>) -> Self {
         let sequencer = Sequencer::new(plan.first_run, plan.budget.run_limit);
         let most_unwritten = plan.unwritten_shares();
-        let (waiting, lengths, closing, last, busy, unwritten) = Default::default();
+        let (waiting, absorbed, runs, lengths, closing, busy, unwritten) = Default::default();
         Self {
             owner,
             wiring,
             waiting,
+            absorbed,
+            runs,
             sequencer,
             lengths,
             fields: plan.input.index_fields.len(),
             closing,
-            last,
             busy,
             unwritten,
             most_unwritten,
         }
+    }
+
+    /// A piece has come. Of all that wait the least capability is kept: all workers hear of each.
+    fn put(&mut self, cap: &InputCapability<u64>, group: G) {
+        let time = *cap.time();
+        for (number, held) in [&mut self.runs, &mut self.absorbed].into_iter().enumerate() {
+            if held.as_ref().is_none_or(|held| *held.time() > time) {
+                *held = Some(cap.retain(number));
+            }
+        }
+        self.waiting.insert(time, group);
     }
 
     /// Whether nothing may be taken now: a run is to close, or is not encoded.
@@ -175,15 +189,16 @@ impl<G: OwnedGroup> FeedHead<G> {
         if !arrived(entry.key()) {
             return Ok(None);
         }
-        let time = *entry.key();
-        let (runs, absorbed, group) = entry.remove();
+        let (time, group) = entry.remove_entry();
+        let next = self.waiting.first_key_value().map(|(time, _)| *time);
+        let absorbed = taken(&mut self.absorbed, time, next);
         let placement = self.sequencer.place(&group.counts())?;
         self.lengths.push(group.lengths().clone());
         if placement.closes {
+            let runs = taken(&mut self.runs, time, next);
             self.closing = Some(ClosingRun::new(runs, placement));
-            self.last = None;
-        } else {
-            self.last = Some(runs);
+        } else if let Some(runs) = &mut self.runs {
+            runs.downgrade(&time);
         }
         Ok(Some(OwnerTurn { time, absorbed, group, first: placement.first }))
     }
@@ -192,7 +207,7 @@ impl<G: OwnedGroup> FeedHead<G> {
     pub(crate) fn end(&mut self) {
         if self.closing.is_none() {
             let open = self.sequencer.open_run();
-            let cap = self.last.take().filter(|_| open.run_documents > 0);
+            let cap = self.runs.take().filter(|_| open.run_documents > 0);
             self.closing = cap.map(|cap| ClosingRun::new(cap, open));
         }
     }
@@ -249,6 +264,15 @@ impl<G: OwnedGroup> FeedHead<G> {
     }
 }
 
+/// The capability of a piece that is taken, from what is `held` for all that wait; `next` is the
+/// first of those that still do.
+fn taken(held: &mut Option<Capability<u64>>, time: u64, next: Option<u64>) -> Capability<u64> {
+    let mut cap = held.take().expect("it is held for what waits");
+    *held = next.map(|next| cap.delayed(&next));
+    cap.downgrade(&time);
+    cap
+}
+
 /// `new` makes the lane of an owner; its `Wake` has the lane looked at, from any thread.
 pub(crate) fn feed<'scope, L: Lane>(
     groups: OwnerGroups<'scope, L::Group>,
@@ -284,11 +308,10 @@ pub(crate) fn feed<'scope, L: Lane>(
             let frontier = &frontiers[0];
             input.for_each(|cap, data| {
                 for Local(group) in data.drain(..) {
-                    let caps = (cap.retain(0), cap.retain(1));
                     // A lane is missing only if the job has failed.
                     let heads = &mut lanes.iter_mut().map(L::head);
                     if let Some(head) = heads.find(|head| head.owner == group.owner()) {
-                        head.waiting.insert(*cap.time(), (caps.0, caps.1, group));
+                        head.put(&cap, group);
                     }
                 }
             });

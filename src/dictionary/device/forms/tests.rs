@@ -66,7 +66,7 @@ fn compare(forms: &[Vec<u8>], calls: usize, threads: usize) {
             let register = &mut registers[member as usize >> 8];
             *register = (member as u8).max(*register);
         }
-        found.unite(&Sketch::of_registers(registers));
+        found.unite(&Sketch::of_registers(registers), |_, _| ());
         assert_eq!(found, sketch, "{form:?}");
     }
 }
