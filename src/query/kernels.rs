@@ -288,7 +288,6 @@ pub(super) fn collect(
     bar: f32,
     found: &mut ScoredDocuments,
 ) {
-    found.make_room(LINE * lines.iter().filter(|line| **line != 0).count());
     best::collect(level, accumulators, lines, first_docid, bar, found)
 }
 

@@ -262,6 +262,7 @@ pub(super) fn collect(
     let mut docid = first_docid;
     for (sums, line) in accumulators.chunks_exact_mut(LINE).zip(lines) {
         if *line != 0 {
+            found.make_room(LINE);
             for (lane, sum) in sums.iter_mut().enumerate() {
                 push_if(*sum > bar, docid.wrapping_add(lane as u32), *sum, found);
                 *sum = UNMATCHED;

@@ -22,6 +22,7 @@ pub(in super::super) fn collect(
         let bytes = unsafe { _mm512_loadu_si512(lines.as_ptr().cast()) };
         let mut touched = _mm512_test_epi8_mask(bytes, bytes);
         *lines = [0; 64];
+        found.make_room(LINE * touched.count_ones() as usize);
         while touched != 0 {
             let at = LINE * touched.trailing_zeros() as usize;
             let line = load_floats(sums, at);
