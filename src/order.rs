@@ -416,9 +416,15 @@ mod tests {
                 whole.add(hash(m));
                 spread[i % parts].add(hash(m));
             }
-            let mut united = Sketch::default();
-            spread.iter().rev().for_each(|s| united.unite(s, |_, _| ()));
+            let (mut united, mut ranks) = (Sketch::default(), Ranks::new());
+            for sketch in spread.iter().rev() {
+                united.unite(sketch, |old, new| {
+                    ranks.0[usize::from(old)] -= 1;
+                    ranks.0[usize::from(new)] += 1;
+                });
+            }
             prop_assert_eq!(&united.registers[..], &whole.registers[..]);
+            prop_assert_eq!(ranks.estimate(), whole.estimate());
         }
     }
 }
