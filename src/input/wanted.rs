@@ -1,7 +1,7 @@
 //! The documents of an input that are indexed, where only some of them are.
 
 use crate::codec::prefetch::prefetch;
-use crate::pages::{self, HUGE};
+use crate::pages;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use twox_hash::XxHash3_64;
@@ -104,17 +104,6 @@ impl KnownDocuments {
         let slots = slots_of(documents as u64);
         let shift = 64 - slots.trailing_zeros();
         Self { keys: pages::zeroed(2 * documents), slots: pages::zeroed(slots as usize), shift }
-    }
-
-    /// Stretches of the table of slots, each of as many bytes as a huge page has.
-    pub(crate) fn stretches(&self) -> usize {
-        size_of_val(&*self.slots).div_ceil(HUGE)
-    }
-
-    /// Has the system clear a stretch before documents are added. Those would be in all of them
-    /// at once, and each thread that waits for a page clears one too.
-    pub(crate) fn touch(&self, stretch: usize) {
-        self.slots[stretch * (HUGE / size_of::<u32>())].store(0, Ordering::Relaxed);
     }
 
     /// Adds documents, each under a number of its own.

@@ -287,13 +287,7 @@ impl Rebuild<'_> {
                 })
             })
         };
-        let mut crew = Crew::new("known");
-        let touch = |(): &mut (), stretch| {
-            known.touch(stretch);
-            Ok::<_, IndexError>(())
-        };
-        crew.in_order(self.workers(), known.stretches(), touch)?;
-        crew.in_order(self.workers(), chunks as usize, insert)?;
+        Crew::new("known").in_order(self.workers(), chunks as usize, insert)?;
         Ok(Some(known))
     }
 
