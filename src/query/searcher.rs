@@ -89,9 +89,6 @@ fn search_of(
     })
 }
 
-/// Documents of a shorter list than this are looked for as soon without bitmaps.
-const LEAST_LONG: u32 = 128;
-
 /// Reuses the buffer of a vector, emptied, for items of another lifetime.
 fn recycle<A, B>(mut items: Vec<A>) -> Vec<B> {
     items.clear();
@@ -385,8 +382,8 @@ impl Searcher {
             bounds.map(|bounds| BlockBounds { impacts: bounds.impacts(), lists: &codes });
         let mut dense = std::mem::take(&mut self.dense);
         let is_and = stage == Stage::All && terms.len() > 1;
-        let is_long = |term: &RunTerm<'_>| term.list.is_some_and(|list| list.df() >= LEAST_LONG);
-        let by_bitmaps = plan.is_whole() || is_and && terms.iter().all(is_long);
+        let by_bitmaps =
+            plan.is_whole() || search_of_run.wants_bitmaps(stage, wanted, plan.depth());
         if by_bitmaps && docids_here == run.documents() as usize {
             for entry in plan.lists_of(number) {
                 dense.push(entry.map(|entry| run.dense(&entry)).transpose()?.flatten());

@@ -63,19 +63,22 @@ enum Algorithm {
     Auto,
     Exhaustive,
     MaxScore,
+    MaxScoreByBitmaps(u32),
     Blocks,
     ScoredAny,
     ScoredAll,
     Handed(&'static dyn SearchAlgorithm),
 }
 
-const ALGORITHMS: [Algorithm; 9] = [
+const ALGORITHMS: [Algorithm; 11] = [
     Algorithm::And,
     Algorithm::AndByBitmaps(16),
     Algorithm::AndByBitmaps(u32::MAX),
     Algorithm::Auto,
     Algorithm::Exhaustive,
     Algorithm::MaxScore,
+    Algorithm::MaxScoreByBitmaps(16),
+    Algorithm::MaxScoreByBitmaps(u32::MAX),
     Algorithm::Blocks,
     Algorithm::ScoredAny,
     Algorithm::ScoredAll,
@@ -158,13 +161,13 @@ fn search(
         Algorithm::And | Algorithm::AndByBitmaps(_) => and::search,
         Algorithm::Auto => auto::search,
         Algorithm::Exhaustive => exhaustive::search,
-        Algorithm::MaxScore => max_score::search,
+        Algorithm::MaxScore | Algorithm::MaxScoreByBitmaps(_) => max_score::search,
         Algorithm::Blocks => blocks::search,
         Algorithm::ScoredAny => scored::search_any,
         Algorithm::ScoredAll => scored::search_all,
     };
     let mut dense = Vec::new();
-    if let Algorithm::AndByBitmaps(share) = algorithm {
+    if let Algorithm::AndByBitmaps(share) | Algorithm::MaxScoreByBitmaps(share) = algorithm {
         let lists = case.terms.iter().map(|(_, list)| list.as_ref());
         dense.extend(lists.map(|list| bitmap(list?, share, case.documents)));
     }

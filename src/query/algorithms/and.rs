@@ -9,7 +9,7 @@ use super::auto;
 use crate::index::list::{ListError, ListView, MAX_BLOCK};
 use crate::query::cursor::{Cursor, RunSearch, RunTerm};
 use crate::query::kernels::{
-    BlockRoom, FoundDocids, NO_DOCID, SoughtDocids, add_scores, offer_block, rank_bits, test_bits,
+    BlockRoom, FoundDocids, NO_DOCID, SoughtDocids, add_scores, offer_block, test_bits,
 };
 use crate::query::scratch::{Candidates, Scratch};
 use crate::query::top_k::TopK;
@@ -237,14 +237,13 @@ impl RunSearch<'_> {
         terms: &[usize],
         cursors: &mut [Cursor],
         count: usize,
-        candidates: &mut Candidates,
+        candidates: &Candidates,
     ) -> Result<(), ListError> {
-        let Candidates { docids, kept, .. } = candidates;
-        let docids = &docids[(self.terms.len() - 1) % 2];
+        let docids = &candidates.docids[(self.terms.len() - 1) % 2];
         for &term in terms {
             if let (Some(bitmap), Some(list)) = (self.bitmap(term), self.terms[term].list) {
-                rank_bits(self.level, &bitmap.bits, &bitmap.before, &docids[..count], kept);
-                cursors[term].go_to_positions(&list, self.documents, 0, &kept[..count])?;
+                let docids = &docids[..count];
+                cursors[term].go_to_documents(&list, self.documents, bitmap, docids, self.level)?;
             }
         }
         Ok(())

@@ -24,20 +24,25 @@ fn few_for_ranges(lists: u64, hits: u64, is_linear: bool) -> u64 {
     hits.saturating_mul(if is_linear { 240 } else { 32 } * lists * lists)
 }
 
+/// Whether bounds cost more than they save.
+pub(crate) fn scores_all(run: &RunSearch<'_>, hits: usize) -> bool {
+    let lists = run.lists().count() as u64;
+    let hits = hits as u64;
+    let few = if run.blocks.is_some() && lists > 1 {
+        few_for_blocks(lists, hits)
+    } else {
+        few_for_ranges(lists, hits, run.terms.iter().any(|term| term.weight.is_linear()))
+    };
+    run.postings() <= few.max(FEW_POSTINGS)
+}
+
 /// Finds the same as [`exhaustive::search`].
 pub(crate) fn search(
     run: &RunSearch<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
-    let lists = run.lists().count() as u64;
-    let hits = top.k() as u64;
-    let few = if run.blocks.is_some() && lists > 1 {
-        few_for_blocks(lists, hits)
-    } else {
-        few_for_ranges(lists, hits, run.terms.iter().any(|term| term.weight.is_linear()))
-    };
-    if run.postings() <= few.max(FEW_POSTINGS) {
+    if scores_all(run, top.k()) {
         exhaustive::search(run, top, scratch)
     } else {
         // Without bounds of blocks of documents it is MaxScore.

@@ -1,15 +1,17 @@
-//! AND of lists that have bitmaps: the bitmap of a list tells whether it has a document, and how
+//! Lists that have bitmaps: which searches ask for them, and AND of such lists. The bitmap of a list tells whether it has a document, and how
 //! many of its postings come before, so that no docid of it is decoded.
 
 pub(crate) mod memory;
 
 use self::memory::DecodedTfs;
+use super::auto;
 use crate::index::list::ListError;
 use crate::index::run::dense::{Bitmap, LINE_DOCUMENTS};
 use crate::query::cursor::{Cursor, RunSearch};
 use crate::query::kernels::{BlockRoom, Line, count_bits, number_bits, pick_common};
 use crate::query::scratch::{Candidates, Scratch};
 use crate::query::top_k::TopK;
+use crate::query::wanted::{Algorithm, Stage};
 
 /// The numbers of the postings of a line.
 static NUMBERS: BlockRoom = {
@@ -23,6 +25,19 @@ static NUMBERS: BlockRoom = {
 };
 
 impl RunSearch<'_> {
+    /// Whether a search of words looks documents up in bitmaps: AND, and OR where some lists may
+    /// only be asked for candidates.
+    pub(crate) fn wants_bitmaps(&self, stage: Stage, algorithm: Algorithm, hits: usize) -> bool {
+        let goes_by_ranges = self.blocks.is_none() && self.norms.statics.is_empty();
+        self.terms.len() > 1
+            && match (stage, algorithm) {
+                (Stage::All, _) => true,
+                (Stage::Any, Algorithm::MaxScore) => goes_by_ranges,
+                (Stage::Any, Algorithm::Auto) => goes_by_ranges && !auto::scores_all(self, hits),
+                _ => false,
+            }
+    }
+
     /// The bitmap of a term's list, if it has one and somebody asked for it. A part of a list has
     /// none, as its postings are numbered from its own first one.
     pub(crate) fn bitmap(&self, term: usize) -> Option<&Bitmap> {

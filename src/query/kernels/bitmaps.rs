@@ -1,7 +1,7 @@
 //! The plain forms of the inner loops over bitmaps of documents.
 
 use super::{BlockRoom, FoundDocids, Line, SoughtDocids};
-use crate::index::run::dense::LINE_WORDS;
+use crate::index::run::dense::{LINE_DOCUMENTS, LINE_WORDS};
 
 #[inline(always)]
 pub(super) fn test_bits(bits: &[u64], sought: SoughtDocids<'_>, found: FoundDocids<'_>) -> usize {
@@ -47,12 +47,18 @@ pub(super) fn pick_common(common: &Line, line: &Line, numbers: &[u32], picked: &
 
 #[inline(always)]
 pub(super) fn rank_bits(bits: &[u64], before: &[u32], docids: &[u32], ranks: &mut BlockRoom) {
+    let lines = bits.as_chunks::<LINE_WORDS>().0;
     for (rank, &docid) in ranks.iter_mut().zip(docids) {
-        let word = docid as usize / 64;
-        let line = word / LINE_WORDS;
-        let earlier: u32 = bits[line * LINE_WORDS..word].iter().map(|word| word.count_ones()).sum();
-        let here = bits[word] & ((1 << (docid % 64)) - 1);
-        *rank = before[line] + earlier + here.count_ones();
+        let line = (docid / LINE_DOCUMENTS) as usize;
+        let mut earlier = 0;
+        // All words of the line, so that nothing has to be guessed: those before whole, a part of
+        // its own, and nothing of those behind.
+        for (first, &word) in (0..).step_by(64).zip(&lines[line]) {
+            let bits = (docid % LINE_DOCUMENTS).saturating_sub(first);
+            let kept = if bits < 64 { (1 << bits) - 1 } else { u64::MAX };
+            earlier += (word & kept).count_ones();
+        }
+        *rank = before[line] + earlier;
     }
 }
 

@@ -7,7 +7,7 @@ use super::asking::Asking;
 use crate::index::list::{ListError, MAX_BLOCK};
 use crate::query::algorithms::ranges::DocidRanges;
 use crate::query::cursor::RunTerm;
-use crate::query::kernels::{FoundDocids, NO_DOCID, SoughtDocids, narrow, scores};
+use crate::query::kernels::{FoundDocids, NO_DOCID, SoughtDocids, narrow, scores, test_bits};
 use crate::query::top_k::TopK;
 
 impl Search<'_> {
@@ -86,10 +86,17 @@ impl Search<'_> {
         let level = self.run.level;
         let Asking { left, met, kept, tfs, worth, scores: all } = &mut *self.asking;
         let cursor = &mut self.asked[term];
-        cursor.go_back(&list, left.docids[0]);
+        let documents = self.run.documents;
         let sought = SoughtDocids { docids: &left.docids, count: left.count };
-        let into = FoundDocids { docids: met, kept };
-        let (found, _) = cursor.find(&list, self.run.documents, sought, into, level)?;
+        let into = FoundDocids { docids: &mut *met, kept };
+        let found = if let Some(bitmap) = self.run.bitmap(term) {
+            let found = test_bits(level, &bitmap.bits, sought, into);
+            cursor.go_to_documents(&list, documents, bitmap, &met[..found], level)?;
+            found
+        } else {
+            cursor.go_back(&list, left.docids[0]);
+            cursor.find(&list, documents, sought, into, level)?.0
+        };
         if found == 0 {
             return Ok(());
         }

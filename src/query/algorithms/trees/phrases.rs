@@ -11,9 +11,7 @@ use crate::index::list::{ListError, ListView, MAX_BLOCK};
 use crate::index::positions::ListPositions;
 use crate::query::cursor::{Cursor, RunSearch, RunTerm};
 use crate::query::kernels::places::{LANES, Places, pairs_within};
-use crate::query::kernels::{
-    BlockRoom, FoundDocids, NO_DOCID, SoughtDocids, add_scores, rank_bits,
-};
+use crate::query::kernels::{BlockRoom, FoundDocids, NO_DOCID, SoughtDocids, add_scores};
 use crate::query::phrase::Phrase;
 use crate::query::scratch::{Candidates, Scratch};
 use crate::query::top_k::TopK;
@@ -171,8 +169,8 @@ impl<'p> PhraseSearch<'p> {
         let (docids, met) = if words.len() % 2 == 1 { (first, second) } else { (second, first) };
         for (word, cursor) in words.iter().zip(cursors) {
             if let Some(bitmap) = run.bitmap(word.term) {
-                rank_bits(run.level, &bitmap.bits, &bitmap.before, &docids[..count], kept);
-                cursor.go_to_positions(&word.list, run.documents, 0, &kept[..count])?;
+                let docids = &docids[..count];
+                cursor.go_to_documents(&word.list, run.documents, bitmap, docids, run.level)?;
                 continue;
             }
             let sought = SoughtDocids { docids, count };
