@@ -2,8 +2,7 @@
 
 use super::kernels::{
     BlockRoom, CandidateShares, DocidBlock, FoundDocids, Matches, NO_DOCID, ScoredPostings,
-    SoughtDocids, add_documents, first_block, first_posting, match_block, rank_bits, scores,
-    share_out,
+    SoughtDocids, add_documents, first_block, first_posting, match_block, scores, share_out,
 };
 pub(crate) use super::norms::Norms;
 use crate::codec::prefetch::prefetch_bytes;
@@ -11,7 +10,7 @@ use crate::cpu::Level;
 use crate::index::block_bounds::BlockCodes;
 use crate::index::list::{ListError, ListView, MAX_BLOCK, PackedBlock, SegmentColumns};
 use crate::index::positions::ListPositions;
-use crate::index::run::dense::{Bitmap, DenseList};
+use crate::index::run::dense::DenseList;
 use crate::query::phrase::Phrase;
 use crate::score::block_codes::CODES;
 use crate::score::weight::Weight;
@@ -341,50 +340,6 @@ impl Cursor {
         let len = list.block_len();
         list.decode_tfs(block, &mut self.columns, &mut tfs[..len])?;
         Ok(len)
-    }
-
-    /// Makes postings the candidates, given by their numbers from number `first` on.
-    #[inline]
-    pub(super) fn go_to_positions(
-        &mut self,
-        list: &ListView<'_>,
-        documents: u32,
-        first: u32,
-        numbers: &[u32],
-    ) -> Result<(), ListError> {
-        for (position, &number) in self.positions.iter_mut().zip(numbers) {
-            *position = first + number;
-        }
-        self.load_tail(list, documents, numbers.len())
-    }
-
-    /// Makes the postings of documents the candidates, which rise and of which all are in the
-    /// list's bitmap.
-    pub(super) fn go_to_documents(
-        &mut self,
-        list: &ListView<'_>,
-        documents: u32,
-        bitmap: &Bitmap,
-        docids: &[u32],
-        level: Level,
-    ) -> Result<(), ListError> {
-        rank_bits(level, &bitmap.bits, &bitmap.before, docids, &mut self.positions);
-        self.load_tail(list, documents, docids.len())
-    }
-
-    /// Decodes the tail if the last of `count` candidates is there: its term frequencies are.
-    fn load_tail(
-        &mut self,
-        list: &ListView<'_>,
-        documents: u32,
-        count: usize,
-    ) -> Result<(), ListError> {
-        let tail = list.full_blocks();
-        let last = self.positions[..count].last();
-        if last.is_some_and(|last| list.place_of(*last).0 == tail) && self.block != tail {
-            self.load(list, tail, documents)?;
-        }
-        Ok(())
     }
 
     /// Lets [`find`](Self::find) look for candidates from `docid` on, even backwards.

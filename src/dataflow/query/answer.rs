@@ -39,6 +39,9 @@ use timely::dataflow::operators::generic::operator::Operator;
 /// An activation begins no further query after this time.
 pub(crate) const SLICE: Duration = Duration::from_millis(1);
 
+/// Answers wait no longer than this for those of other queries that the worker has taken.
+const PATIENCE: Duration = Duration::from_micros(100);
+
 struct Answering<S, T, F> {
     context: Arc<Context>,
     desk: Arc<QueryDesk<S, T>>,
@@ -53,6 +56,8 @@ struct Answering<S, T, F> {
     answers: Vec<Answer>,
     /// What is ready to be handed out, with its batch.
     done: Vec<(u64, T)>,
+    /// When that was done last.
+    handed_out: Instant,
 }
 
 /// Answers queries. `finish` makes the output of an answer.
@@ -90,7 +95,6 @@ where
         let slice = if worker == FIRST && is_alone { SLICE / 5 } else { SLICE };
         // Without its engine the job has failed, and no query is answered.
         let mut answering = engine.map(|engine| {
-            let planner = Planner::default();
             let (taken, answers, done) = Default::default();
             Answering {
                 context,
@@ -98,11 +102,12 @@ where
                 finish,
                 worker,
                 leaves,
-                planner,
+                planner: Planner::default(),
                 engine,
                 taken,
                 answers,
                 done,
+                handed_out: Instant::now(),
             }
         });
         // The unanswered queries of each batch.
@@ -185,7 +190,11 @@ where
             again |= self.finish(number, taken, Some(answer))?;
         }
         self.answers = answers;
-        self.desk.hand_out(self.worker, &mut self.done);
+        // To hand out takes a lock that all want, and may wake the first worker.
+        if self.taken.is_empty() || self.handed_out.elapsed() > PATIENCE {
+            self.desk.hand_out(self.worker, &mut self.done);
+            self.handed_out = Instant::now();
+        }
         // What waits and has room is taken before this worker looks elsewhere.
         let more = pace == Pace::Soon && self.has_some() && self.engine.room();
         Ok(if again || more || !self.taken.is_empty() { Pace::Busy } else { pace })

@@ -58,6 +58,9 @@ type CheckedQuery = (Instant, Result<Query, Refused>, Option<Arc<dyn Waiter>>);
 const MOST_BATCHES: usize = 4;
 /// Bytes of the queries of a batch, and of all that are unanswered, except for the last of them.
 const MOST_BYTES: usize = (256 << 20) - MOST_LINE_BYTES;
+/// Queries of batches that are sent on before this worker does what else it has to, which may take
+/// as long as all workers need for some hundred queries.
+const AT_ONCE: u64 = 1024;
 /// How long to wait for answers before looking again.
 const PAUSE: Duration = Duration::from_micros(200);
 
@@ -239,19 +242,30 @@ pub(crate) fn batch<'scope>(
         let mut unanswered = Unanswered::new(context);
         move |output| {
             let Some((cap, arrivals)) = open.as_mut() else { return };
-            let Some(room) = unanswered.room(&written) else {
+            let Some(mut room) = unanswered.room(&written) else {
                 return activator.activate_after(PAUSE);
             };
             let step = guard.work(|| {
-                let ended = unanswered.fill(arrivals, room);
-                let waited = unanswered.first_came.elapsed();
-                let is_due = unanswered.is_full(room) || ended || waited >= delay;
-                if is_due && !unanswered.batch.is_empty() {
+                let most = unanswered.number + AT_ONCE;
+                let mut ended;
+                loop {
+                    ended = unanswered.fill(arrivals, room);
+                    if unanswered.batch.is_empty() {
+                        break;
+                    }
+                    let waited = unanswered.first_came.elapsed();
+                    if !unanswered.is_full(room) && !ended && waited < delay {
+                        activator.activate_after(delay - waited);
+                        break;
+                    }
                     output.session(&*cap).give_iterator(unanswered.send());
                     cap.downgrade(&unanswered.batches);
-                    activator.activate();
-                } else if !unanswered.batch.is_empty() {
-                    activator.activate_after(delay - waited);
+                    let more = unanswered.room(&written).filter(|_| unanswered.number < most);
+                    let Some(more) = more else {
+                        activator.activate();
+                        break;
+                    };
+                    room = more;
                 }
                 if ended && !unanswered.under_way.is_empty() || unanswered.is_busy() {
                     activator.activate_after(PAUSE);

@@ -89,6 +89,9 @@ impl ChosenMethod {
 /// Workers that keep one device busy with queries for few hits: docs/measurements/gpu-queries.md.
 const WORKERS_OF_A_DEVICE: usize = 8;
 
+/// Workers for all devices, at most: more wait for each other.
+const WORKERS_OF_DEVICES: usize = 16;
+
 /// Of longer answers, laying them out takes more time than all else.
 const FEW_HITS: usize = 100;
 
@@ -146,7 +149,7 @@ impl Devices {
     pub fn workers(&self, cpu_answers: bool, cores: usize) -> usize {
         match cpu_answers || self.options.k > FEW_HITS {
             true => cores,
-            false => cores.min(WORKERS_OF_A_DEVICE * self.devices.len()),
+            false => cores.min(WORKERS_OF_DEVICES).min(WORKERS_OF_A_DEVICE * self.devices.len()),
         }
     }
 

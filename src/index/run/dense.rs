@@ -1,6 +1,6 @@
 //! Bitmaps of the longest lists of a run: made when a query wants one for the second time, and kept
-//! for all generations that have the run. A query of signs and counts, or of all of its terms, reads
-//! them in place of the lists, and OR looks candidates up in them.
+//! for all generations that have the run. A query of signs and counts, or of all of its terms,
+//! reads them in place of the lists, and OR looks candidates up in them.
 
 use super::Run;
 use crate::index::error::IndexError;

@@ -1,14 +1,16 @@
-//! Lists that have bitmaps: which searches ask for them, and AND of such lists. The bitmap of a list tells whether it has a document, and how
-//! many of its postings come before, so that no docid of it is decoded.
+//! Lists that have bitmaps: which searches ask for them, and AND of such lists. The bitmap of a list
+//! tells whether it has a document, and how many of its postings come before, so that no docid of it
+//! is decoded.
 
 pub(crate) mod memory;
 
 use self::memory::DecodedTfs;
 use super::auto;
-use crate::index::list::ListError;
+use crate::cpu::Level;
+use crate::index::list::{ListError, ListView};
 use crate::index::run::dense::{Bitmap, LINE_DOCUMENTS};
 use crate::query::cursor::{Cursor, RunSearch};
-use crate::query::kernels::{BlockRoom, Line, count_bits, number_bits, pick_common};
+use crate::query::kernels::{BlockRoom, Line, count_bits, number_bits, pick_common, rank_bits};
 use crate::query::scratch::{Candidates, Scratch};
 use crate::query::top_k::TopK;
 use crate::query::wanted::{Algorithm, Stage};
@@ -125,6 +127,52 @@ impl RunSearch<'_> {
                 cursor.go_to_positions(&list, self.documents, before, &numbers[..count])?;
             }
             each(cursors, count, candidates)?;
+        }
+        Ok(())
+    }
+}
+
+impl Cursor {
+    /// Makes postings the candidates, given by their numbers from number `first` on.
+    #[inline]
+    pub(crate) fn go_to_positions(
+        &mut self,
+        list: &ListView<'_>,
+        documents: u32,
+        first: u32,
+        numbers: &[u32],
+    ) -> Result<(), ListError> {
+        for (position, &number) in self.positions.iter_mut().zip(numbers) {
+            *position = first + number;
+        }
+        self.load_tail(list, documents, numbers.len())
+    }
+
+    /// Makes the postings of documents the candidates, which rise and of which all are in the
+    /// list's bitmap.
+    pub(crate) fn go_to_documents(
+        &mut self,
+        list: &ListView<'_>,
+        documents: u32,
+        bitmap: &Bitmap,
+        docids: &[u32],
+        level: Level,
+    ) -> Result<(), ListError> {
+        rank_bits(level, &bitmap.bits, &bitmap.before, docids, &mut self.positions);
+        self.load_tail(list, documents, docids.len())
+    }
+
+    /// Decodes the tail if the last of `count` candidates is there: its term frequencies are.
+    fn load_tail(
+        &mut self,
+        list: &ListView<'_>,
+        documents: u32,
+        count: usize,
+    ) -> Result<(), ListError> {
+        let tail = list.full_blocks();
+        let last = self.positions[..count].last();
+        if last.is_some_and(|last| list.place_of(*last).0 == tail) && self.block != tail {
+            self.load(list, tail, documents)?;
         }
         Ok(())
     }

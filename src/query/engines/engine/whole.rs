@@ -60,6 +60,12 @@ impl QueryEngine for WholeEngine {
         answers.extend(self.answer.take());
     }
 
+    /// Enough that the lock of the queries that wait takes little time, and so few that not many
+    /// wait for one that takes long.
+    fn takes(&self) -> usize {
+        8
+    }
+
     fn room(&mut self) -> bool {
         self.query.is_none() && self.answer.is_none()
     }
