@@ -1,6 +1,6 @@
-//! Lists that have bitmaps: which searches ask for them, and AND of such lists. The bitmap of a list
-//! tells whether it has a document, and how many of its postings come before, so that no docid of it
-//! is decoded.
+//! Lists that have bitmaps: which searches ask for them, and AND of such lists. The bitmap of a
+//! list tells whether it has a document, and how many of its postings come before, so that no docid
+//! of it is decoded.
 
 pub(crate) mod memory;
 

@@ -1,6 +1,6 @@
 //! Engines that answer queries whole, each on the worker that took it: `inter` (`tatikonda11`,
-//! algorithm 1). A worker takes the next query when it has answered the one before, so that queries
-//! go to whichever core becomes free.
+//! algorithm 1). A worker takes the next query when it has answered those before, or some of many
+//! that wait, so that queries go to whichever core becomes free.
 
 use super::{Answer, Engines, Pace, QueryEngine};
 use crate::index::error::IndexError;
