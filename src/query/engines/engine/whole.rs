@@ -8,6 +8,12 @@ use crate::query::plan::Plan;
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A worker takes as many queries at a time as it answers in about this time, at most [`MOST`]: then
+/// the lock of those that wait takes little time, and none waits long for others.
+const TOGETHER: Duration = Duration::from_micros(250);
+const MOST: u128 = 8;
 
 #[derive(Default)]
 pub(crate) struct WholeEngine {
@@ -15,6 +21,8 @@ pub(crate) struct WholeEngine {
     query: Option<(u64, Plan)>,
     answer: Option<Answer>,
     failed: Option<u64>,
+    /// What a query takes, as far as is known.
+    mean: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +50,7 @@ impl QueryEngine for WholeEngine {
 
     fn advance(&mut self) -> Result<Pace, IndexError> {
         let Some((number, plan)) = self.query.take() else { return Ok(Pace::Idle) };
+        let start = Instant::now();
         if let Err(error) = self.searcher.answer(&plan) {
             // What is kept from query to query may be half written.
             self.searcher = Searcher::default();
@@ -49,6 +58,8 @@ impl QueryEngine for WholeEngine {
             return Err(error);
         }
         self.answer = Some(Answer::of(number, &plan, &mut self.searcher));
+        let took = start.elapsed();
+        self.mean = Some(self.mean.map_or(took, |mean| (7 * mean + took) / 8));
         Ok(Pace::Idle)
     }
 
@@ -60,10 +71,9 @@ impl QueryEngine for WholeEngine {
         answers.extend(self.answer.take());
     }
 
-    /// Enough that the lock of the queries that wait takes little time, and so few that not many
-    /// wait for one that takes long.
     fn takes(&self) -> usize {
-        8
+        let Some(mean) = self.mean else { return 1 };
+        (TOGETHER.as_nanos() / mean.as_nanos().max(1)).clamp(1, MOST) as usize
     }
 
     fn room(&mut self) -> bool {
