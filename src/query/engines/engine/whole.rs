@@ -10,8 +10,8 @@ use crate::query::snapshot::Snapshot;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A worker takes as many queries at a time as it answers in about this time, at most [`MOST`]: then
-/// the lock of those that wait takes little time, and none waits long for others.
+/// A worker takes as many queries at a time as it answers in about this time, at most [`MOST`]:
+/// then the lock of those that wait takes little time, and none waits long for others.
 const TOGETHER: Duration = Duration::from_micros(250);
 const MOST: u128 = 8;
 
