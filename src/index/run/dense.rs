@@ -110,11 +110,9 @@ fn bits_of(list: &ListView<'_>, documents: u32, words: usize) -> Result<Vec<u64>
         let docids = &mut docids[..list.block_len()];
         list.decode_block(block, documents, &mut columns, docids)?;
         // The quarters in turn: neighbours are often in one word, and would wait for each other.
-        let (half, other) = docids.split_at(docids.len() / 2);
-        let [(first, second), (third, last)] =
-            [half, other].map(|half| half.split_at(half.len() / 2));
-        for (((&a, &b), &c), &d) in first.iter().zip(second).zip(third).zip(last) {
-            [a, b, c, d].into_iter().for_each(&mut set);
+        let quarter = docids.len() / 4;
+        for number in 0..quarter {
+            (0..4).for_each(|part| set(docids[part * quarter + number]));
         }
     }
     let tail = list.decode_tail(documents, &mut docids, &mut [0; MAX_BLOCK])?;
@@ -165,8 +163,8 @@ mod tests {
                     assert!(Arc::ptr_eq(&bitmap, &run.dense(&entry).unwrap().unwrap()));
                     let end = |line: usize| documents.min(512 * line as u32);
                     let before = |line: usize| (0..end(line)).filter(|&docid| has(docid)).count();
-                    let lines = 0..=documents.div_ceil(LINE_DOCUMENTS) as usize;
-                    assert!(lines.clone().all(|line| bitmap.before[line] as usize == before(line)));
+                    let mut lines = 0..=documents.div_ceil(LINE_DOCUMENTS) as usize;
+                    assert!(lines.all(|line| bitmap.before[line] as usize == before(line)));
                 }
                 None => assert!(entry.df * LEAST_SHARE < documents || made == room, "{term}"),
             }

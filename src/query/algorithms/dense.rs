@@ -33,6 +33,7 @@ impl RunSearch<'_> {
         let goes_by_ranges = self.blocks.is_none() && self.norms.statics.is_empty();
         self.terms.len() > 1
             && match (stage, algorithm) {
+                (Stage::All, Algorithm::Handed(handed)) => !handed.finds_all(),
                 (Stage::All, _) => true,
                 (Stage::Any, Algorithm::MaxScore) => goes_by_ranges,
                 (Stage::Any, Algorithm::Auto) => goes_by_ranges && !auto::scores_all(self, hits),
