@@ -32,7 +32,7 @@ check:
 	fi
 	rows=$$(mktemp -d) && SMALLEST=1 MILLRACE=$(BUILT)/millrace EXPERIMENTS=$(BUILT)/experiments scripts/papers all $$rows && rm -rf $$rows
 	RUSTFLAGS="--cfg fuzzing" CARGO_TARGET_DIR=target/fuzz-check cargo check --manifest-path tests/fuzz/Cargo.toml --locked
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --locked
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	scripts/public-items
 
 # A test that needs a device or NVRTC and finds none fails.

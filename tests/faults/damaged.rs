@@ -31,9 +31,9 @@ const RICE: Form = ("rice", "64");
 const PFOR: Form = ("pfor", "64");
 
 /// Some seconds; other places each day.
-const SOME: Extent = Extent { whole: 80, sample: 40 };
+const SOME: Extent = Extent { whole: 48, sample: 24 };
 /// Fewer.
-const FEW: Extent = Extent { whole: 24, sample: 20 };
+const FEW: Extent = Extent { whole: 16, sample: 12 };
 /// Some minutes.
 const ALL: Extent = Extent { whole: u64::MAX, sample: 0 };
 
@@ -177,7 +177,7 @@ fn cuts_are_found() {
 
 #[test]
 fn no_damaged_byte_of_postings_changes_an_answer() {
-    damage_postings(2);
+    damage_postings(5);
 }
 
 /// Whatever byte of the postings is damaged: an error, or the right answers, and never others. One

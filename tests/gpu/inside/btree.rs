@@ -291,7 +291,7 @@ fn twin_emulated_warps_of_a_block_index_as_the_cpu() {
     let Some(emulator) = compiled(&tuning) else { return };
     for (seed, (shape, pieces_of_block)) in (1..).zip(&SHAPES) {
         // The test above has the high trees and long lists, which take minutes here.
-        let tokens = shape.tokens.min(1500);
+        let tokens = shape.tokens.min(700);
         let shape = Shape { seed: shape.seed + 100, tokens, ..*shape };
         let pieces = pieces(&shape);
         let blocks = (&pieces[..], *pieces_of_block);

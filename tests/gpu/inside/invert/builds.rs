@@ -111,7 +111,7 @@ fn a_long_document_is_not_waited_for() {
     let Some(emulator) = compiled() else { return };
     let scratch = Scratch::new();
     let short = Collection::new(5, 3300, 30).jsonl();
-    let long = "the mill stands at the river ".repeat(240_000);
+    let long = "the mill stands at the river ".repeat(120_000);
     // More than a stretch, and less than what a device takes at once.
     assert!((1_150_000..1_400_000).contains(&short.len()), "{}", short.len());
     let long = format!("{{\"id\": \"long\", \"contents\": \"{long}\"}}\n");
@@ -217,11 +217,9 @@ fn full_devices_give_the_index_of_fast() {
         assert_same_index(&fast, &index, &[]);
         Some(work)
     };
-    for seed in [1, 2] {
-        assert_eq!(on(seed, u64::MAX).unwrap().spilled, 0);
-    }
+    assert_eq!(on(1, u64::MAX).unwrap().spilled, 0);
     // Too little for a batch, or for all batches.
-    let works = Vec::from_iter((2..14).map(|n| on(2, n * 50_000)));
+    let works = Vec::from_iter((1..7).map(|n| on(2, n * 100_000)));
     let refused = works.iter().filter(|work| work.is_none()).count();
     let spilled = works.iter().flatten().filter(|work| work.spilled > 0).count();
     assert!(refused > 0 && spilled > 0 && refused + spilled < works.len(), "{works:?}");
