@@ -9,6 +9,7 @@ use crate::text::fields::FieldTexts;
 use crate::text::html::Page;
 use crate::text::readable::readable;
 use std::fmt;
+use twox_hash::XxHash3_64;
 
 /// A part of a file's uncompressed stream that begins and ends at a border of records.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +88,25 @@ pub enum Content<'a> {
     Text(&'a [u8]),
     /// Learned weights of terms, as impacts.
     Vector(Vector<'a>),
+}
+
+impl Document<'_> {
+    /// A hash of what the index has of it (`docs/index-format.md`, hashes): its content, texts of
+    /// fields, and, if there are values or stored fields, its record. `records` are the bytes in
+    /// which that lies then.
+    pub(crate) fn hash(&self, records: Option<&[u8]>) -> u64 {
+        let content = XxHash3_64::oneshot(self.content.bytes());
+        let content = match self.fields.is_empty() {
+            true => content,
+            false => self.fields.hashed_with(content),
+        };
+        let hashed_with = |records| XxHash3_64::oneshot_with_seed(content, self.record(records));
+        records.map_or(content, hashed_with)
+    }
+
+    pub(crate) fn record<'r>(&self, records: &'r [u8]) -> &'r [u8] {
+        records.get(self.offset..self.offset + self.bytes).unwrap_or_default()
+    }
 }
 
 impl<'a> Content<'a> {

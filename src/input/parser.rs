@@ -24,7 +24,6 @@ use crate::text::unspaced::LetterCounts;
 use encoding_rs::Encoding;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
-use twox_hash::XxHash3_64;
 
 /// The letters of this many texts of a piece are counted, and this many bytes of each.
 const SAMPLED_TEXTS: usize = 16;
@@ -221,15 +220,13 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
             self.batch.skipped.push(nameless.reason, || nameless);
             return;
         }
-        let hash = || match XxHash3_64::oneshot(document.content.bytes()) {
-            hash if document.fields.is_empty() => hash,
-            hash => document.fields.hashed_with(hash),
-        };
+        let records = self.values.as_ref().map(|values| values.bytes);
+        let hash = || document.hash(records);
+        // A device hashes texts alone.
+        let hashes_later = self.regroup.hashes_later() && records.is_none();
         let content = match self.wanted {
             Some(WantedInput::At(places)) if !places.contains(location.input, offset) => return,
-            None | Some(WantedInput::Named | WantedInput::At(_)) => {
-                (!self.regroup.hashes_later()).then(hash)
-            }
+            None | Some(WantedInput::Named | WantedInput::At(_)) => (!hashes_later).then(hash),
             Some(WantedInput::None) => {
                 self.batch.see(name, document.line, location, hash());
                 return;
@@ -241,7 +238,7 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
                 if known.contains(&mut self.next, named, content) {
                     return;
                 }
-                (!self.regroup.hashes_later()).then_some(content)
+                (!hashes_later).then_some(content)
             }
         };
         let length = match document.content {
@@ -261,8 +258,7 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
             texts.push(document.content.bytes());
         }
         if let (Some(of), Some(values)) = (&mut self.values, columns) {
-            let record = of.bytes.get(document.offset..document.offset + document.bytes);
-            let record = record.unwrap_or_default();
+            let record = document.record(of.bytes);
             of.parser.read((of.format, of.head), record, &location, values, texts.as_mut());
         }
     }

@@ -10,6 +10,7 @@ use crate::input::list::InputReading;
 use crate::input::streams::encoded::TextEncoding;
 use crate::input::streams::unpacked::Unpacked;
 use crate::input::{Compression, Format, MARK_BYTES};
+use crate::text::fields::IndexFields;
 use std::collections::HashMap;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -74,16 +75,19 @@ pub(crate) struct DocumentTexts {
     parsers: Parsers,
     /// The first record of files where it names the columns.
     heads: HashMap<PathBuf, Vec<u8>>,
+    has_values: bool,
 }
 
 impl DocumentTexts {
-    pub(crate) fn new(max_document: u64) -> Self {
-        let parsers = Parsers::new(max_document, Turn::alone());
-        Self { parsers, heads: HashMap::new() }
+    /// Of an index with these fields; with values or stored fields, if it has any.
+    pub(crate) fn new(max_document: u64, fields: &IndexFields, has_values: bool) -> Self {
+        let mut parsers = Parsers::new(max_document, Turn::alone());
+        parsers.find_fields(fields, false);
+        Self { parsers, heads: HashMap::new(), has_values }
     }
 
-    /// The text in a record that was [fetched](fetch) from `offset` of a file of this format. What
-    /// is no UTF-8 is left as it is, as it is for the tokenizer.
+    /// The text in a record that was [fetched](fetch) from `offset` of a file of this format, and
+    /// the document's hash. What is no UTF-8 is left as it is, as it is for the tokenizer.
     ///
     /// # Errors
     /// `InvalidData` if there is no document any more; as [`fetch`] for the names of columns.
@@ -92,7 +96,7 @@ impl DocumentTexts {
         file: &IndexedFile<'_>,
         offset: u64,
         mut record: Vec<u8>,
-    ) -> io::Result<Vec<u8>> {
+    ) -> io::Result<(Vec<u8>, u64)> {
         let IndexedFile { path, format, ref reading, encoding } = *file;
         self.parsers.read_as(reading);
         if format == Format::Csv && !self.heads.contains_key(path) {
@@ -103,7 +107,8 @@ impl DocumentTexts {
         if format == Format::Json {
             json_values::to_lines(&mut record);
         }
-        let mut found = FirstDocument::default();
+        let records = self.has_values.then_some(&*record);
+        let mut found = FirstDocument { records, text: None, why: None };
         if format.file_is_document() {
             let name = path.to_string_lossy();
             self.parsers.file(format, &name, &record, &mut found);
@@ -120,15 +125,17 @@ impl DocumentTexts {
     }
 }
 
-#[derive(Default)]
-struct FirstDocument {
-    text: Option<Vec<u8>>,
+struct FirstDocument<'a> {
+    /// If documents have values.
+    records: Option<&'a [u8]>,
+    text: Option<(Vec<u8>, u64)>,
     why: Option<Skip>,
 }
 
-impl DocumentSink for FirstDocument {
+impl DocumentSink for FirstDocument<'_> {
     fn document(&mut self, document: Document<'_>) {
-        self.text.get_or_insert_with(|| document.content.bytes().to_vec());
+        let text = || (document.content.bytes().to_vec(), document.hash(self.records));
+        self.text.get_or_insert_with(text);
     }
 
     fn skipped(&mut self, _: usize, _: u64, _: usize, reason: Skip) {
@@ -139,11 +146,12 @@ impl DocumentSink for FirstDocument {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dictionary::strings::hash::hash;
     use std::io::Write;
 
     #[test]
     fn texts_are_those_of_their_format() {
-        let mut texts = DocumentTexts::new(1 << 20);
+        let mut texts = DocumentTexts::new(1 << 20, &IndexFields::default(), false);
         let page = "<page><title>Mills</title><revision><text>of old</text></revision></page>";
         let warc = "WARC/1.0\r\nWARC-Type: conversion\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nmills\r\n\r\n";
         for (format, before, record, expected) in [
@@ -164,7 +172,8 @@ mod tests {
             let record = fetch(file.path(), None, offset, record.len() as u32).unwrap();
             let reading = InputReading::default();
             let indexed = IndexedFile { path: file.path(), format, reading, encoding: None };
-            let text = texts.of(&indexed, offset, record).unwrap();
+            let (text, hashed) = texts.of(&indexed, offset, record).unwrap();
+            assert_eq!(hashed, hash(&text));
             assert_eq!(String::from_utf8_lossy(&text).trim(), expected, "{format}");
         }
         let mut file = tempfile::NamedTempFile::new().unwrap();

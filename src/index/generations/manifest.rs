@@ -133,6 +133,11 @@ impl Settings {
         text.into_iter().chain(self.stored.iter().map(|name| Some(&**name)))
     }
 
+    /// Whether documents have values or stored fields, which the hashes of documents tell too.
+    pub(crate) fn has_values(&self) -> bool {
+        !(self.columns.is_empty() && self.stored.is_empty())
+    }
+
     pub(crate) fn record_parts(&self) -> usize {
         usize::from(self.texts) + self.stored.len()
     }

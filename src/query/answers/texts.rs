@@ -1,6 +1,5 @@
 //! Texts of documents, which are read again from the indexed files and checked against the index.
 
-use crate::dictionary::strings::hash::hash;
 use crate::index::error::IndexError;
 use crate::index::format::IMPORTED;
 use crate::index::generations::generation::Generation;
@@ -36,8 +35,8 @@ pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, 
     let record = fetched(generation, row)?;
     // Earlier programs may have read other fields.
     if settings.lists == Some(LISTS_VERSION) && !settings.has_impacts() {
-        let text = Reread::of(generation)?.parsed(generation, row, record.clone())?;
-        if generation.documents().hash(row.docid) != Some(hash(&text)) {
+        let (_, hash) = Reread::of(generation)?.parsed(generation, row, record.clone())?;
+        if generation.documents().hash(row.docid) != Some(hash) {
             let changed = "another text was indexed: the file has changed since";
             return Err(unread(row, io::Error::other(changed)));
         }
@@ -125,7 +124,8 @@ impl Reread {
         }
         let analysis = manifest.analysis(generation.path())?;
         let longest = if has_vectors { u64::MAX } else { settings.max_document_bytes };
-        let texts = record::DocumentTexts::new(longest);
+        let fields = settings.index_fields();
+        let texts = record::DocumentTexts::new(longest, &fields, settings.has_values());
         Ok(Self { has_vectors, analysis, texts, stored: LastTexts::default() })
     }
 
@@ -157,7 +157,7 @@ impl Reread {
             return Ok(text.to_vec());
         }
         let row = DocumentRow::of(generation, docid)?;
-        let text = self.parsed(generation, &row, fetched(generation, &row)?)?;
+        let (text, _) = self.parsed(generation, &row, fetched(generation, &row)?)?;
         if !self.has_vectors {
             self.check(&row, &text, |_| {})?;
         }
@@ -168,17 +168,17 @@ impl Reread {
     fn whole(&mut self, generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, IndexError> {
         match generation.text(row.docid, &mut self.stored)? {
             Some(text) => Ok(text.to_vec()),
-            None => self.parsed(generation, row, fetched(generation, row)?),
+            None => Ok(self.parsed(generation, row, fetched(generation, row)?)?.0),
         }
     }
 
-    /// The text in a document's record.
+    /// The text in a document's record, and the document's hash.
     fn parsed(
         &mut self,
         generation: &Generation,
         row: &DocumentRow,
         record: Vec<u8>,
-    ) -> Result<Vec<u8>, IndexError> {
+    ) -> Result<(Vec<u8>, u64), IndexError> {
         let input = generation.input_of(row.docid)?;
         let format = if self.has_vectors { Some(Format::Jsonl) } else { input.format.parse().ok() };
         let format = format.ok_or_else(|| {

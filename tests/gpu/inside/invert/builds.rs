@@ -198,6 +198,27 @@ fn lines_on_a_device_are_those_of_fast() {
     assert_eq!(check("asked", &fields, &[&keyed, &format!("{keyed}{{\"key\": 3\n")]), 1);
 }
 
+/// The device hashes texts; hashes of documents with values are of their records too.
+#[test]
+fn values_of_a_build_on_a_device_are_those_of_fast() {
+    let Some(emulator) = compiled() else { return };
+    let scratch = Scratch::new();
+    let line = |n: u32| {
+        let year = 1900 + n * 7 % 90;
+        format!("{{\"id\": {n}, \"text\": \"mills of {}\", \"year\": {year}}}\n", n % 5)
+    };
+    let inputs = [scratch.write("a.jsonl", (0..60).map(line).collect::<String>())];
+    let of = |name: &str| {
+        let mut options = options(&scratch.path(name), &inputs, 2);
+        options.columns = vec!["year:int".parse().unwrap()];
+        options.store_fields = vec!["year".into()];
+        options
+    };
+    build(of("fast")).unwrap();
+    build(on_device(of("gpu"), &emulator, 6, |_| ())).unwrap();
+    assert_same_index(&scratch.path("fast"), &scratch.path("gpu"), &[]);
+}
+
 /// A device that is full takes smaller batches, or what it has to the host.
 #[test]
 fn full_devices_give_the_index_of_fast() {
