@@ -25,7 +25,8 @@ use encoding_rs::Encoding;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-/// The letters of this many texts of a piece are counted, and this many bytes of each.
+/// The letters of this many texts of a piece that are indexed are counted, and this many bytes of
+/// each.
 const SAMPLED_TEXTS: usize = 16;
 const SAMPLED_BYTES: usize = 1024;
 
@@ -204,15 +205,6 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
         }
         let offset = self.offset + document.offset as u64;
         let location = Location { offset, bytes: document.bytes as u32, input: self.batch.input };
-        if let Content::Text(text) = document.content {
-            if !text.is_ascii() && Encoding::utf8_valid_up_to(text) < text.len() {
-                self.note_not_utf8(offset);
-            }
-            if self.unsampled > 0 {
-                self.unsampled -= 1;
-                lock(self.letters).add(&text[..text.len().min(SAMPLED_BYTES)]);
-            }
-        }
         let name = document.name.or_empty();
         if name.is_empty() && matches!(self.wanted, Some(WantedInput::Named)) {
             let nameless = Skipped::nameless(self.batch.input, offset);
@@ -228,19 +220,28 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
             Some(WantedInput::At(places)) if !places.contains(location.input, offset) => return,
             None | Some(WantedInput::Named | WantedInput::At(_)) => (!hashes_later).then(hash),
             Some(WantedInput::None) => {
-                self.batch.see(name, document.line, location, hash());
+                self.batch.seen.push(name, document.line, location, hash());
                 return;
             }
             Some(WantedInput::Unknown(known)) => {
                 let named = known.look_for(&self.next, name.as_bytes());
                 let content = hash();
-                self.batch.see(name, document.line, location, content);
+                self.batch.seen.push(name, document.line, location, content);
                 if known.contains(&mut self.next, named, content) {
                     return;
                 }
                 (!hashes_later).then_some(content)
             }
         };
+        if let Content::Text(text) = document.content {
+            if !text.is_ascii() && Encoding::utf8_valid_up_to(text) < text.len() {
+                self.note_not_utf8(offset);
+            }
+            if self.unsampled > 0 {
+                self.unsampled -= 1;
+                lock(self.letters).add(&text[..text.len().min(SAMPLED_BYTES)]);
+            }
+        }
         let length = match document.content {
             Content::Text(text) => self.regroup.document_in_fields(text, document.fields),
             Content::Vector(vector) => self.regroup.vector(vector),

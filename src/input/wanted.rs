@@ -14,7 +14,7 @@ pub(crate) enum WantedInput {
     /// Those that have a name; others are skipped.
     Named,
     /// Those that are not known; all others are noted too
-    /// ([`PieceDocuments::see`](crate::index::documents::pieces::PieceDocuments::see)).
+    /// ([`PieceSeen`](crate::index::documents::pieces::PieceSeen)).
     Unknown(KnownDocuments),
 }
 
@@ -50,17 +50,25 @@ impl WantedDocuments {
 /// of n / 2^64 for n documents, and where it has no name and some document whose name was made of
 /// file and line has its content.
 ///
+/// Several threads may add documents.
+#[derive(Debug, Default)]
+pub(crate) struct KnownDocuments {
+    named: KnownKeys,
+    /// Of documents whose names may be made of file and line: keys without them. As a rule there
+    /// are none, and no page of it is touched.
+    nameless: KnownKeys,
+}
+
 /// Keys of 64 bits stand in the order of the documents: most files are read in the order in which
 /// the index has them, so that the next key is that of the next document. Others are looked up in a
 /// table, where the number of a key lies near the place that its name has, so that this line can be
 /// brought into the cache while the content is hashed. Where many documents have one name, those
-/// that find no place there lie where their keys say. Several threads may add documents.
+/// that find no place there lie where their keys say.
 #[derive(Debug, Default)]
-pub(crate) struct KnownDocuments {
-    /// Two of each document, by its number: that of its name, and if that may be made of file and
-    /// line, one without it. 0 where there is none.
+struct KnownKeys {
+    /// By the numbers of documents; 0 where there is none.
     keys: Vec<AtomicU64>,
-    /// Places of keys, and 1; 0 where there is none. There are 2^n of them.
+    /// Numbers of documents, and 1; 0 where there is none. There are 2^n of them.
     slots: Vec<AtomicU32>,
     /// 64 less n.
     shift: u32,
@@ -90,20 +98,19 @@ const EXPECTED: usize = 2;
 
 impl KnownDocuments {
     /// So many documents, at most.
-    pub(crate) const MOST: u64 = (u32::MAX / 2) as u64;
+    pub(crate) const MOST: u64 = u32::MAX as u64 - 1;
 
     pub(crate) fn bytes_of(documents: u64) -> u64 {
-        slots_of(documents) * size_of::<u32>() as u64 + documents * 2 * size_of::<u64>() as u64
+        2 * (slots_of(documents) * size_of::<u32>() as u64 + documents * size_of::<u64>() as u64)
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
-        (size_of_val(&*self.slots) + size_of_val(&*self.keys)) as u64
+        self.named.bytes() + self.nameless.bytes()
     }
 
     pub(crate) fn with_capacity(documents: usize) -> Self {
-        let slots = slots_of(documents as u64);
-        let shift = 64 - slots.trailing_zeros();
-        Self { keys: pages::zeroed(2 * documents), slots: pages::zeroed(slots as usize), shift }
+        let [named, nameless] = std::array::from_fn(|_| KnownKeys::with_capacity(documents));
+        Self { named, nameless }
     }
 
     /// Adds documents, each under a number of its own.
@@ -115,25 +122,22 @@ impl KnownDocuments {
         read: impl FnOnce(&mut dyn FnMut(usize, &[u8], u64)) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut coming = VecDeque::new();
-        let mut put = |place, name, content| {
-            if coming.len() == COMING {
-                coming.pop_front().into_iter().for_each(|(place, name, content)| {
-                    self.put(place, name, content);
-                });
-            }
-            prefetch(&self.slots[self.home(name)]);
-            coming.push_back((place, name, content));
-        };
+        let put = |(number, name, content)| self.named.put(number, name, content);
         read(&mut |number, name, content| {
-            put(2 * number, XxHash3_64::oneshot(name), content);
+            if coming.len() == COMING {
+                coming.pop_front().into_iter().for_each(put);
+            }
+            let hash = XxHash3_64::oneshot(name);
+            self.named.prefetch(hash);
+            coming.push_back((number, hash, content));
             // The line of a document without a name is known when all before it are counted, which
             // is later.
             let digits = name.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
             if digits > 0 && name[..name.len() - digits].ends_with(b":") {
-                put(2 * number + 1, content, content);
+                self.nameless.put(number, content, content);
             }
         })?;
-        coming.into_iter().for_each(|(place, name, content)| self.put(place, name, content));
+        coming.into_iter().for_each(put);
         Ok(())
     }
 
@@ -142,8 +146,8 @@ impl KnownDocuments {
     #[inline]
     pub(crate) fn look_for(&self, next: &NextKnown, name: &[u8]) -> WantedName {
         let named = (!name.is_empty()).then(|| XxHash3_64::oneshot(name));
-        if let (Some(named), true, false) = (named, next.is_lost, self.slots.is_empty()) {
-            prefetch(&self.slots[self.home(named)]);
+        if let (Some(named), true) = (named, next.is_lost) {
+            self.named.prefetch(named);
         }
         WantedName(named)
     }
@@ -155,40 +159,59 @@ impl KnownDocuments {
         WantedName(name): WantedName,
         content: u64,
     ) -> bool {
+        let keys = if name.is_some() { &self.named } else { &self.nameless };
         let key = key_of(name.unwrap_or(content), content);
-        let more = usize::from(name.is_none());
         let [first, other] = next.numbers;
         for (from, before) in [(first, other), (other, first)] {
-            let is_it = |number: &usize| self.key(2 * number + more) == Some(key);
+            let is_it = |number: &usize| keys.key(*number) == Some(key);
             if let Some(number) = (from..from + EXPECTED).find(is_it) {
                 *next = NextKnown { numbers: [number + 1, before], is_lost: false };
                 return true;
             }
         }
         next.is_lost = true;
-        if self.slots.is_empty() {
+        if keys.slots.is_empty() {
             return false;
         }
-        let found = self.find(name.unwrap_or(content), key);
-        if let Ok(place) = found {
-            next.numbers = [place / 2 + 1, first];
+        let found = keys.find(name.unwrap_or(content), key);
+        if let Ok(number) = found {
+            next.numbers = [number + 1, first];
         }
         found.is_ok()
     }
+}
 
-    #[inline]
-    fn key(&self, place: usize) -> Option<u64> {
-        self.keys.get(place).map(|key| key.load(Ordering::Relaxed))
+impl KnownKeys {
+    fn with_capacity(documents: usize) -> Self {
+        let slots = slots_of(documents as u64);
+        let shift = 64 - slots.trailing_zeros();
+        Self { keys: pages::zeroed(documents), slots: pages::zeroed(slots as usize), shift }
     }
 
-    fn put(&self, place: usize, name: u64, content: u64) {
+    fn bytes(&self) -> u64 {
+        (size_of_val(&*self.slots) + size_of_val(&*self.keys)) as u64
+    }
+
+    #[inline]
+    fn prefetch(&self, name: u64) {
+        if !self.slots.is_empty() {
+            prefetch(&self.slots[self.home(name)]);
+        }
+    }
+
+    #[inline]
+    fn key(&self, number: usize) -> Option<u64> {
+        self.keys.get(number).map(|key| key.load(Ordering::Relaxed))
+    }
+
+    fn put(&self, number: usize, name: u64, content: u64) {
         let key = key_of(name, content);
-        self.keys[place].store(key, Ordering::Relaxed);
+        self.keys[number].store(key, Ordering::Relaxed);
         while let Err(slot) = self.find(name, key) {
             let slot = &self.slots[slot];
             // Another thread may have taken the slot meanwhile.
             if slot
-                .compare_exchange(0, place as u32 + 1, Ordering::Release, Ordering::Relaxed)
+                .compare_exchange(0, number as u32 + 1, Ordering::Release, Ordering::Relaxed)
                 .is_ok()
             {
                 return;
@@ -200,7 +223,7 @@ impl KnownDocuments {
         (hash >> self.shift) as usize
     }
 
-    /// Finds the place of a key, or the slot where that belongs. Keys are never removed: behind a
+    /// Finds the number of a key, or the slot where that belongs. Keys are never removed: behind a
     /// free slot there is nothing.
     #[inline]
     fn find(&self, name: u64, key: u64) -> Result<usize, usize> {
@@ -210,8 +233,12 @@ impl KnownDocuments {
         for at in near.chain(far).map(|at| at & mask) {
             match self.slots[at].load(Ordering::Acquire) {
                 0 => return Err(at),
-                place if self.key(place as usize - 1) == Some(key) => return Ok(place as usize - 1),
-                _ => {}
+                more => {
+                    let number = more as usize - 1;
+                    if self.key(number) == Some(key) {
+                        return Ok(number);
+                    }
+                }
             }
         }
         unreachable!("a fifth of the slots is free")
@@ -223,9 +250,9 @@ fn key_of(name: u64, content: u64) -> u64 {
     (name.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ content).max(1)
 }
 
-/// Slots for this many documents, of which some have two keys: at least five for two.
+/// Slots for this many documents: at least five for four.
 fn slots_of(documents: u64) -> u64 {
-    (documents * 5 / 2).max(64).next_power_of_two()
+    (documents * 5 / 4).max(64).next_power_of_two()
 }
 
 #[cfg(test)]

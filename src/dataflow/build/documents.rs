@@ -49,9 +49,11 @@ pub(crate) fn write_documents<'scope>(
     let mut writer = 0;
     let (plan, wiring) = (build.plan.clone(), build.wiring.clone());
     let place = move |(table, seen): &mut (DocumentsTable, Option<SeenWriter>),
-                      batch: PieceDocuments| {
+                      mut batch: PieceDocuments| {
         if let Some(seen) = seen {
-            seen.take(&plan.input, &batch)?;
+            let noted = std::mem::take(&mut batch.seen);
+            wiring.flow.absorbed(noted.bytes());
+            seen.take(&plan.input, &batch, noted)?;
         }
         let bytes = batch.bytes();
         let path = |input| plan.input.path(input);

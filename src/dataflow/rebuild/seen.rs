@@ -1,38 +1,18 @@
 //! The documents of the files that were read, whether they are indexed or not: hashes of name and
 //! content, and the place, in a scratch file.
 
-use crate::index::documents::pieces::{NotedDocument, PieceDocuments};
-use crate::index::documents::{Location, name_hash};
+pub(crate) use crate::index::documents::pieces::SeenDocument;
+use crate::index::documents::pieces::{PieceDocuments, PieceSeen};
 use crate::index::error::IndexError;
 use crate::index::files::window::FileWindow;
 use crate::input::splits::InputPlan;
-use bytemuck::{AnyBitPattern, NoUninit, Zeroable};
+use bytemuck::Zeroable;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, AnyBitPattern, NoUninit)]
-#[repr(C)]
-pub(crate) struct SeenDocument {
-    name: [u64; 2],
-    pub content: u64,
-    /// Its input is a number among the files that were read.
-    pub place: Location,
-}
-
-impl SeenDocument {
-    pub(crate) fn new(name: &[u8], content: u64, place: Location) -> Self {
-        let name = name_hash(name);
-        Self { name: [name as u64, (name >> 64) as u64], content, place }
-    }
-
-    pub(crate) fn name(&self) -> u128 {
-        u128::from(self.name[1]) << 64 | u128::from(self.name[0])
-    }
-}
 
 #[derive(Debug)]
 pub(crate) struct SeenDocuments {
@@ -104,7 +84,7 @@ impl SeenReader {
 
 pub(crate) struct SeenWriter {
     path: PathBuf,
-    file: BufWriter<File>,
+    file: File,
     documents: u32,
     /// See [`SeenDocuments`].
     before: Vec<u32>,
@@ -112,7 +92,6 @@ pub(crate) struct SeenWriter {
     /// The current input, and its lines before the current piece.
     input: u32,
     lines: u64,
-    name: String,
 }
 
 impl SeenWriter {
@@ -120,37 +99,38 @@ impl SeenWriter {
     pub(crate) fn new(folder: &Path) -> Result<Self, IndexError> {
         let path = folder.join("documents");
         let file = File::create(&path).map_err(IndexError::storage("write", &path))?;
-        let file = BufWriter::with_capacity(1 << 18, file);
-        let (documents, before, skipped, input, lines, name) = Default::default();
-        Ok(Self { path, file, documents, before, skipped, input, lines, name })
+        let (documents, before, skipped, input, lines) = Default::default();
+        Ok(Self { path, file, documents, before, skipped, input, lines })
     }
 
     pub(crate) fn take(
         &mut self,
         plan: &InputPlan,
         batch: &PieceDocuments,
+        PieceSeen { mut documents, nameless }: PieceSeen,
     ) -> Result<(), IndexError> {
         if batch.input != self.input {
             self.input = batch.input;
             self.lines = 0;
         }
         let path = &self.path;
-        for NotedDocument { mut name, line, location, content } in batch.all() {
-            if name.is_empty() {
-                let file = plan.inputs.name(location.input as usize);
-                self.name = format!("{file}:{}", self.lines + line);
-                name = &self.name;
-            }
-            while self.before.len() <= location.input as usize {
-                self.before.push(self.documents);
-            }
-            let document = SeenDocument::new(name.as_bytes(), content, location);
-            let written = self.file.write_all(bytemuck::bytes_of(&document));
-            written.map_err(IndexError::storage("write", path))?;
-            let more = self.documents.checked_add(1);
-            let too_many = || IndexError::refused(path, "more than 2^32 - 1 documents");
-            self.documents = more.ok_or_else(too_many)?;
+        for (at, line) in nameless {
+            let SeenDocument { content, place, .. } = documents[at as usize];
+            let file = plan.inputs.name(place.input as usize);
+            let name = format!("{file}:{}", self.lines + line);
+            documents[at as usize] = SeenDocument::new(name.as_bytes(), content, place);
         }
+        for (number, document) in (self.documents..).zip(&documents) {
+            while self.before.len() <= document.place.input as usize {
+                self.before.push(number);
+            }
+        }
+        let written = self.file.write_all(bytemuck::cast_slice(&documents));
+        written.map_err(IndexError::storage("write", path))?;
+        let more = u32::try_from(documents.len()).ok();
+        let all = more.and_then(|more| self.documents.checked_add(more));
+        let too_many = || IndexError::refused(path, "more than 2^32 - 1 documents");
+        self.documents = all.ok_or_else(too_many)?;
         for (reason, records) in batch.skipped.counts() {
             *self.skipped.entry(reason.to_string()).or_default() += records;
         }
@@ -159,9 +139,7 @@ impl SeenWriter {
     }
 
     pub(crate) fn finish(self) -> Result<SeenDocuments, IndexError> {
-        let Self { path, file, documents: count, before, skipped, .. } = self;
-        let written = file.into_inner();
-        written.map_err(|error| IndexError::storage("write", &path)(error.into_error()))?;
+        let Self { path, documents: count, before, skipped, .. } = self;
         Ok(SeenDocuments { path, count, before, skipped })
     }
 }

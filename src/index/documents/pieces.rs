@@ -1,6 +1,7 @@
 //! The documents of one piece. The [table] of all has a file of its own, and so have records that
 //! are [skipped](Skipped).
 
+mod seen;
 mod skipped;
 pub(crate) mod table;
 
@@ -8,6 +9,7 @@ use super::Location;
 use crate::index::columns::PieceColumns;
 use crate::index::texts::PieceTexts;
 use crate::order::PieceCounts;
+pub(crate) use seen::{PieceSeen, SeenDocument};
 pub(crate) use skipped::{LargeDocument, Skipped, SkippedRecords};
 use std::sync::Arc;
 
@@ -21,9 +23,9 @@ pub(crate) struct PieceDocuments {
     pub columns: Option<PieceColumns>,
     /// Their texts, if the index keeps them.
     pub texts: Option<PieceTexts>,
+    /// All documents, where only some are indexed and all are noted.
+    pub seen: PieceSeen,
     rows: Rows,
-    /// All documents, where only some are indexed and all are looked at.
-    seen: Option<Rows>,
 }
 
 /// Documents as columns, as they lie in the files of a run, as far as that is known before earlier
@@ -48,6 +50,7 @@ pub(crate) struct DocumentsRoom {
     /// Documents whose lengths and hashes are known.
     counted: usize,
     name_bytes: usize,
+    seen: usize,
 }
 
 impl Rows {
@@ -63,7 +66,7 @@ impl Rows {
         }
     }
 
-    fn reserve(&mut self, DocumentsRoom { documents, counted, name_bytes }: DocumentsRoom) {
+    fn reserve(&mut self, DocumentsRoom { documents, counted, name_bytes, .. }: DocumentsRoom) {
         self.names.reserve(name_bytes);
         self.ends.reserve(documents);
         self.lines.reserve(documents);
@@ -91,22 +94,15 @@ impl Rows {
     }
 }
 
-pub(crate) struct NotedDocument<'a> {
-    /// Empty if it has to be made.
-    pub name: &'a str,
-    pub line: u64,
-    pub location: Location,
-    pub content: u64,
-}
-
 impl PieceDocuments {
     pub(crate) fn new(input: u32, skipped: SkippedRecords) -> Self {
-        let (lines, counts, columns, texts, rows, seen) = Default::default();
-        Self { input, skipped, lines, counts, columns, texts, rows, seen }
+        let (lines, counts, columns, texts, seen, rows) = Default::default();
+        Self { input, skipped, lines, counts, columns, texts, seen, rows }
     }
 
     pub(crate) fn reserve(&mut self, room: DocumentsRoom) {
         self.rows.reserve(room);
+        self.seen.documents.reserve(room.seen);
     }
 
     /// Room for as much as is here and a sixteenth more.
@@ -116,6 +112,7 @@ impl PieceDocuments {
             documents: ample(self.rows.len()),
             counted: ample(self.rows.lengths.len()),
             name_bytes: ample(self.rows.names.len()),
+            seen: ample(self.seen.documents.len()),
         }
     }
 
@@ -134,11 +131,6 @@ impl PieceDocuments {
     /// Adds the lengths of the fields of the document that was added last.
     pub(crate) fn push_fields(&mut self, lengths: &[u32]) {
         self.rows.field_lengths.extend_from_slice(lengths);
-    }
-
-    /// Notes a document, whether it is indexed or not; all are noted, or none.
-    pub(crate) fn see(&mut self, name: &str, line: u64, location: Location, content: u64) {
-        self.seen.get_or_insert_default().push(name, line, location, Some((0, content)));
     }
 
     /// Adds the counts of the piece, and the lengths and content hashes of its documents where they
@@ -165,19 +157,7 @@ impl PieceDocuments {
     pub(crate) fn bytes(&self) -> usize {
         let columns = self.columns.as_ref().map_or(0, PieceColumns::bytes);
         let texts = self.texts.as_ref().map_or(0, PieceTexts::bytes);
-        self.rows.bytes() + self.seen.as_ref().map_or(0, Rows::bytes) + columns + texts
-    }
-
-    /// All documents, also those that are not indexed.
-    pub(crate) fn all(&self) -> impl Iterator<Item = NotedDocument<'_>> {
-        let rows = self.seen.as_ref().unwrap_or(&self.rows);
-        let others = rows.lines.iter().zip(&rows.locations).zip(&rows.contents);
-        rows.names().zip(others).map(|(name, ((&line, &location), &content))| NotedDocument {
-            name,
-            line,
-            location,
-            content,
-        })
+        self.rows.bytes() + self.seen.bytes() + columns + texts
     }
 
     pub(crate) fn documents(&self) -> u32 {
