@@ -12,10 +12,11 @@
 //!   document of the file; and for each stretch of documents that moved alike 28 bytes.
 
 use super::pairs::{NewPairFile, PairFile, PairRow};
-use super::seen::{SeenDocument, SeenDocuments};
+use super::seen::SeenDocuments;
 use super::touched::{GONE, TouchedDocument, TouchedDocuments, TouchedFiles};
 use crate::crew::{Crew, lock};
 use crate::index::documents::moves::Relocated;
+use crate::index::documents::pieces::SeenDocument;
 use crate::index::documents::{Location, name_hash};
 use crate::index::error::IndexError;
 use crate::index::files::storage::Stop;

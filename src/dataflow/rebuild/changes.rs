@@ -289,9 +289,9 @@ fn feed<'scope>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataflow::rebuild::seen::SeenDocument;
     use crate::dataflow::rebuild::touched::GONE;
     use crate::index::documents::Location;
+    use crate::index::documents::pieces::SeenDocument;
     use proptest::prelude::*;
 
     type Documents = [(u32, u64)];

@@ -1,8 +1,7 @@
 //! The documents of the files that were read, whether they are indexed or not: hashes of name and
 //! content, and the place, in a scratch file.
 
-pub(crate) use crate::index::documents::pieces::SeenDocument;
-use crate::index::documents::pieces::{PieceDocuments, PieceSeen};
+use crate::index::documents::pieces::{PieceDocuments, PieceSeen, SeenDocument};
 use crate::index::error::IndexError;
 use crate::index::files::window::FileWindow;
 use crate::input::splits::InputPlan;
